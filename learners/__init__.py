@@ -1,0 +1,1 @@
+"""Compositions of mechanisms that charge a ledger as they run."""
