@@ -49,7 +49,7 @@ def wrong_imports(root: Path) -> list[str]:
 
 
 def is_file_of_layer(layer: Path, name: str) -> bool:
-    """Whether importing `name` from the layer gives a file of it, not something that its face exports by the same name."""
+    """Whether importing `name` from the layer gives a file of it, not what its face exports by that name."""
     is_file = (layer / f"{name}.py").exists() or (layer / name).is_dir()
     return is_file and name not in exported(layer / "__init__.py")
 
