@@ -1,8 +1,10 @@
 """What a mechanism is to the rest of the house, adapters for what users bring, and the registry of our own.
 
-A mechanism is anything with ``release(dataset, *, rng)``. It may also offer, and is then checked more sharply or faster:
+A mechanism is anything with ``release(dataset, *, rng)``. It may also offer, and is then checked more sharply or
+faster:
 
-- ``distribution(dataset)``: the exact law of ``release``, a mapping from outcomes to probabilities (Fractions where exact);
+- ``distribution(dataset)``: the exact law of ``release``, a mapping from outcomes to probabilities (Fractions where
+  exact);
 - ``release_many(dataset, size, *, rng)``: `size` independent outcomes at once;
 - ``ignores_order``: True when the law does not depend on the order of the records;
 - ``check_dataset(dataset)``: raises ValueError when the promise on inputs does not hold.
@@ -86,9 +88,9 @@ def check_law(name: str, law: object) -> Law:
 class AdaptedMechanism:
     """One calling convention over everything that `as_mechanism` accepts.
 
-    name: how to speak of it. ignores_order: as declared by the target, False when it says nothing. replayable: whether equal
-    generators give equal outcomes. vectorised: whether `release_many` is the target's own. has_distribution: whether
-    `distribution` may be called. notes: what a reader of a verdict should know.
+    name: how to speak of it. ignores_order: as declared by the target, False when it says nothing. replayable:
+    whether equal generators give equal outcomes. vectorised: whether `release_many` is the target's own.
+    has_distribution: whether `distribution` may be called. notes: what a reader of a verdict should know.
     """
 
     name: str
@@ -148,12 +150,14 @@ def as_mechanism(
     """Adapt what a user brings; wrong parameters are refused here, before anything runs.
 
     target, one of:
-        an object with ``release(dataset, *, rng)`` (no parameters: it is already built), or a class of such objects, built
-        with `parameters`;
-        a function ``f(dataset, *, rng, **parameters)``, whose attributes ``f.distribution(dataset, **parameters)``,
-        ``f.release_many(dataset, size, *, rng, **parameters)``, ``f.check_dataset(dataset)`` and ``f.ignores_order`` are used
-        when present;
-        a plain function ``f(dataset, **parameters)``, which draws its own randomness and so cannot be replayed (noted).
+
+    - an object with ``release(dataset, *, rng)`` (no parameters: it is already built), or a class of such objects, built
+      with `parameters`;
+    - a function ``f(dataset, *, rng, **parameters)``, whose attributes ``f.distribution(dataset, **parameters)``,
+      ``f.release_many(dataset, size, *, rng, **parameters)``, ``f.check_dataset(dataset)`` and ``f.ignores_order`` are
+      used when present;
+    - a plain function ``f(dataset, **parameters)``, which draws its own randomness and so cannot be replayed (noted).
+
     name: defaults to the target's own name.
 
     Raises:
@@ -195,7 +199,7 @@ def _refuse_parameters(label: str, given: Mapping[str, Any]) -> None:
 def _check_call(
     label: str, function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> None:
-    """Raise a TypeError that names the mechanism when the call would not fit; silent when there is no signature to read."""
+    """Raise a TypeError naming the mechanism when the call would not fit; silent without a signature to read."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -241,16 +245,16 @@ def _adapt_function(function: Callable[..., Any], given: dict[str, Any], label: 
         _check_call(f"{label}.release_many", many, ((), 0), {**given, "rng": None})
     if law is not None:
         _check_call(f"{label}.distribution", law, ((),), given)
+
+    def release(dataset: Dataset, rng: np.random.Generator | None) -> Any:
+        return function(dataset, rng=rng, **given) if replayable else function(dataset, **given)
+
     return AdaptedMechanism(
         name=label,
         ignores_order=bool(getattr(function, "ignores_order", False)),
         replayable=replayable,
         notes=() if replayable else (f"{label} takes no rng: it draws its own randomness and cannot be replayed",),
-        _release=(
-            (lambda dataset, rng: function(dataset, rng=rng, **given))
-            if replayable
-            else (lambda dataset, rng: function(dataset, **given))
-        ),
+        _release=release,
         _release_many=None if many is None else lambda dataset, size, rng: many(dataset, size, rng=rng, **given),
         _distribution=None if law is None else lambda dataset: law(dataset, **given),
         _check_dataset=getattr(function, "check_dataset", None),
@@ -262,8 +266,9 @@ class AuditCase:
     """One instance of a registered mechanism on a domain small enough for an exact audit.
 
     mechanism: the built object. claim: what it guarantees. domain: the pairs of neighbours to audit. paper_epsilon,
-    paper_delta, paper_source: the published bound to show beside the claim, where there is one. extremal: the family that the
-    claim's tightness proof uses, so the audit must come within 1 % of the claim. thorough: left out of quick runs.
+    paper_delta, paper_source: the published bound to show beside the claim, where there is one. extremal: the family
+    that the claim's tightness proof uses, so the audit must come within 1 % of the claim. thorough: left out of quick
+    runs.
     """
 
     label: str
@@ -299,8 +304,8 @@ class AuditCase:
 class Registration:
     """A mechanism as listed: its guarantee in words, and the cases by which `verify` checks it.
 
-    name: kebab-case. guarantee: the formula in words. promise: the condition on inputs, None for all inputs. cases: called when
-    the cases are wanted, so that listing builds nothing.
+    name: kebab-case. guarantee: the formula in words. promise: the condition on inputs, None for all inputs. cases:
+    called when the cases are wanted, so that listing builds nothing.
     """
 
     name: str

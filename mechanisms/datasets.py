@@ -1,7 +1,7 @@
 """Finite domains of datasets: every pair of neighbours of a small world, enumerated once.
 
-Three domains share one interface (`Domain`): all datasets of a fixed size under replacement of one record, all datasets up to a
-size under addition or removal of one record, and an explicit list of pairs.
+Three domains share one interface (`Domain`): all datasets of a fixed size under replacement of one record, all
+datasets up to a size under addition or removal of one record, and an explicit list of pairs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Domain(Protocol):
     def pairs(self, ignore_order: bool = False) -> Iterator[Pair]:
         """Each unordered pair of neighbours once.
 
-        With ignore_order a dataset is a multiset of records, written in the order of the values: two neighbours may then
-        differ in more than one position, but not in more than one record.
+        With ignore_order a dataset is a multiset of records, written in the order of the values: two neighbours may
+        then differ in more than one position, but not in more than one record.
         """
         ...
 
@@ -79,7 +79,8 @@ def _with(values: tuple[Any, ...], rest: tuple[Any, ...], value: Any) -> tuple[A
 class ReplaceOne:
     """All datasets of `size` records from `values`; neighbours differ in one position (REPLACE_ONE).
 
-    As sequences there are ``size * C(v, 2) * v**(size-1)`` pairs of v values; as multisets ``C(v, 2) * C(v+size-2, size-1)``.
+    As sequences there are ``size * C(v, 2) * v**(size-1)`` pairs of v values; as multisets ``C(v, 2) * C(v+size-2,
+    size-1)``.
 
     Raises:
         ValueError: no values, a value twice, or size below 1.
@@ -124,8 +125,9 @@ class ReplaceOne:
 class AddOrRemoveOne:
     """All datasets of 0 to `max_size` records from `values`; one neighbour is the other without one record.
 
-    Every pair is (larger, smaller). Removing either of two equal adjacent records gives the same dataset, so as sequences there
-    are ``v**s + (s-1)(v-1)v**(s-1)`` pairs whose larger member has s records; as multisets ``v * C(v+s-2, s-1)``.
+    Every pair is (larger, smaller). Removing either of two equal adjacent records gives the same dataset, so as
+    sequences there are ``v**s + (s-1)(v-1)v**(s-1)`` pairs whose larger member has s records; as multisets ``v *
+    C(v+s-2, s-1)``.
 
     Raises:
         ValueError: no values, a value twice, or max_size below 1.
@@ -198,7 +200,8 @@ class ExplicitPairs:
 
     @property
     def description(self) -> str:
-        return f"{len(self.given)} given pair{'s' * (len(self.given) > 1)} of neighbours under {relation_name(self.relation)}"
+        pairs = "1 given pair" if len(self.given) == 1 else f"{len(self.given)} given pairs"
+        return f"{pairs} of neighbours under {relation_name(self.relation)}"
 
     def count(self, ignore_order: bool = False) -> int:
         return len(self.given)
