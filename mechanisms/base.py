@@ -151,7 +151,8 @@ def as_mechanism(
 
     target, one of:
 
-    - an object with ``release(dataset, *, rng)`` (no parameters: it is already built), or a class of such objects, built
+    - an object with ``release(dataset, *, rng)`` (no parameters: it is already built), or a class of such objects,
+      built
       with `parameters`;
     - a function ``f(dataset, *, rng, **parameters)``, whose attributes ``f.distribution(dataset, **parameters)``,
       ``f.release_many(dataset, size, *, rng, **parameters)``, ``f.check_dataset(dataset)`` and ``f.ignores_order`` are

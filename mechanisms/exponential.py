@@ -22,8 +22,8 @@ _BASE_SOURCE = "McSherry and Talwar (2007), Theorem 6; bounded range: Dong, Durf
 def rational_base(epsilon: float | Fraction, bits: int = 24) -> Fraction:
     """The largest ``r = P / 2**b`` with ``r**2 <= e**epsilon``: the weight of one unit of score.
 
-    epsilon: in nats, taken as the exact rational it is; 0 gives 1. bits: b is `bits`, plus one for each factor of two by
-    which epsilon is below 1, so that a small epsilon is not rounded to nothing.
+    epsilon: in nats, taken as the exact rational it is; 0 gives 1. bits: b is `bits`, plus one for each factor of two
+    by which epsilon is below 1, so that a small epsilon is not rounded to nothing.
 
     Guarantees: ``r**2`` is at most a rational lower bound of ``e**epsilon``, and ``(r + 2**-b)**2`` exceeds a rational
     upper bound of it.

@@ -68,7 +68,7 @@ def uniform_many(bound: int, size: int, rng: np.random.Generator | None) -> NDAr
 
 
 def random_order(size: int, count: int, rng: np.random.Generator | None) -> tuple[int, ...]:
-    """A uniform ordered selection of `count` of the indices 0..size-1 without replacement; all of them: a permutation."""
+    """A uniform ordered selection of `count` of the indices 0..size-1, without replacement."""
     check_int("size", size, lo=0)
     check_int("count", count, lo=0, hi=size)
     check_rng(rng)
