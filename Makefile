@@ -7,7 +7,8 @@ CANDIDATES = python3.13 python3.12 python3.11 python3
 PYTHON ?= $(firstword $(foreach python,$(CANDIDATES),$(call usable,$(python))))
 
 BIN = .venv/bin
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+# Quiet but for errors: setuptools warns at every editable install, whatever the layout.
+INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 PYTEST = $(BIN)/python -m pytest -n 2
 VERIFY = $(BIN)/dpledger verify
 EXAMPLES = tests/examples/claims.toml
@@ -64,7 +65,7 @@ $(BIN)/python: ;
 
 # Where a distribution leaves ensurepip out, its pip fills the environment from outside.
 .venv/made: $(BIN)/python
-	$(if $(call usable,$(PYTHON)),,$(error $(NO_PYTHON)))
+	$(if $(and $(PYTHON),$(call usable,$(PYTHON))),,$(error $(NO_PYTHON)))
 	@echo "Making .venv with $(PYTHON)"
 	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
 		$(PYTHON) -m venv --clear .venv; \
