@@ -12,6 +12,7 @@ from accounting._checks import (
     check_text,
     relation_name,
 )
+from accounting.accountant import ProfileAccountant
 from accounting.claims import Claim, Trust
 from accounting.errors import (
     BudgetExceeded,
@@ -21,6 +22,7 @@ from accounting.errors import (
     UnsupportedEventError,
 )
 from accounting.events import ApproximateDpEvent, BoundedRangeDpEvent, DominatingPairDpEvent
+from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Claim",
     "DominatingPairDpEvent",
     "LedgerFileError",
+    "PrivacyProfile",
+    "ProfileAccountant",
     "Relation",
     "RelationMismatchError",
     "Trust",

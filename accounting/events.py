@@ -1,7 +1,7 @@
 """The DpEvents that dp-accounting lacks.
 
-An event is a frozen value; its docstring defines the mechanism well enough to write an accountant from it. Validation runs in
-``__attrs_post_init__`` because attrs validators can be switched off for a whole process.
+An event is a frozen value; its docstring defines the mechanism well enough to write an accountant from it. Validation
+runs in ``__attrs_post_init__`` because attrs validators can be switched off for a whole process.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ class ApproximateDpEvent(DpEvent):
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class BoundedRangeDpEvent(DpEvent):
-    """Any eta-bounded-range mechanism: for neighbours D, D' some t has ``t - eta <= ln(Pr[M(D)=o]/Pr[M(D')=o]) <= t`` for all o.
+    """Any eta-bounded-range mechanism: for neighbours D, D' some t has ``t - eta <= ln(Pr[M(D)=o]/Pr[M(D')=o]) <= t``
+    for all o.
 
     eta in nats, at least 0. An exponential mechanism with weights ``exp(epsilon q / 2)`` and sensitivity 1 is
-    epsilon-bounded-range; eta-bounded-range implies eta-DP. Source: Durfee and Rogers (2019), Definition 3.1; Dong, Durfee
-    and Rogers (2020), Lemma 3.2.
+    epsilon-bounded-range; eta-bounded-range implies eta-DP. Source: Durfee and Rogers (2019), Definition 3.1; Dong,
+    Durfee and Rogers (2020), Lemma 3.2.
     """
 
     eta: float
@@ -47,11 +48,12 @@ class BoundedRangeDpEvent(DpEvent):
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class DominatingPairDpEvent(DpEvent):
-    """Any mechanism whose output laws on every pair of neighbours, in both orders, are dominated by the finite pair (upper, lower).
+    """Any mechanism whose output laws on every pair of neighbours, in both orders, are dominated by the finite pair
+    (upper, lower).
 
     upper, lower: probabilities of the same outcomes in the same order, each summing to 1 within 1e-9. Dominated means:
-    ``H_a(M(D) || M(D')) <= max(H_a(upper || lower), H_a(lower || upper))`` for every a >= 0. Source: Zhu, Dong and Wang (2022),
-    Definition 7.
+    ``H_a(M(D) || M(D')) <= max(H_a(upper || lower), H_a(lower || upper))`` for every a >= 0. Source: Zhu, Dong and Wang
+    (2022), Definition 7.
     """
 
     upper: tuple[float, ...]

@@ -1,0 +1,203 @@
+"""The pairs that are known in closed form. Each is symmetric: (P, Q) and (Q, P) have the same profile.
+
+For a symmetric pair ``delta(-e) = 1 - exp(-e) + exp(-e) delta(e)``, because ``H_a(P||Q) = 1 - a + a H_{1/a}(Q||P)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from accounting.pairs import Array, AtomicPair, Cells
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def approximate_pair(epsilon: float, delta: float) -> AtomicPair:
+    """The extremal (epsilon, delta)-DP pair: losses +-epsilon with odds e^epsilon, and delta at infinity.
+
+    Source: Kairouz, Oh and Viswanath (2015), Theorem 3.
+    """
+    if epsilon == 0:
+        return AtomicPair((0.0,), (1 - delta,), (1 - delta,), delta)
+    likely = (1 - delta) / (1 + math.exp(-epsilon))
+    rare = (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    return AtomicPair((-epsilon, epsilon), (rare, likely), (likely, rare), delta)
+
+
+def randomized_response_pair(noise: float, buckets: int) -> AtomicPair:
+    """k-ary randomized response: with probability `noise` a uniform bucket, else the true one; two different true
+    buckets.
+    """
+    lie, truth = noise / buckets, 1 - noise + noise / buckets
+    if lie == 0:
+        return AtomicPair((0.0,), (0.0,), (0.0,), 1.0)
+    loss = math.log(truth / lie)
+    rest = max(0.0, 1 - truth - lie)
+    return (
+        AtomicPair((-loss, 0.0, loss), (lie, rest, truth), (truth, rest, lie)) if loss > 0 else approximate_pair(0, 0)
+    )
+
+
+def discrete_laplace_pair(rate: float, shift: int) -> AtomicPair:
+    """Discrete Laplace noise, Pr[k] ~ exp(-rate |k|), against the same shifted by `shift`: losses rate (shift - 2j), j
+    = 0..shift.
+    """
+    base = math.tanh(rate / 2)
+    end = 1 / (1 + math.exp(-rate))
+    losses, p = [-rate * shift], [math.exp(-rate * shift) * end]
+    for j in range(1, shift):
+        losses.append(rate * (2 * j - shift))
+        p.append(base * math.exp(-rate * (shift - j)))
+    losses.append(rate * shift)
+    p.append(end)
+    return AtomicPair(tuple(losses), tuple(p), tuple(reversed(p)))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRangePair:
+    """Worst profile of eta-bounded-range pairs.
+
+    ``delta(e) = (1 - exp((e - eta)/2))^2 / (1 - exp(-eta))`` for |e| <= eta.
+
+    Its slope in e^e has no jumps: under P the loss has density ``exp((l - eta)/2) / (2 (1 - exp(-eta)))`` on [-eta,
+    eta].
+    Source: Dong, Durfee and Rogers (2020), Theorem 4 (the supremum over the two-point pairs, attained at t = (e +
+    eta)/2).
+    """
+
+    eta: float
+
+    @property
+    def infinite(self) -> float:
+        return 0.0
+
+    @property
+    def max_loss(self) -> float:
+        return self.eta
+
+    def span(self, tail: float) -> tuple[float, float]:
+        return -self.eta, self.eta
+
+    def cells(self, edges: Array) -> Cells:
+        cut = np.clip(edges, -self.eta, self.eta)
+        width = np.diff(cut)
+        scale = -math.expm1(-self.eta)
+        p = np.exp((cut[:-1] - self.eta) / 2) * np.expm1(width / 2) / scale
+        q = np.exp(-(cut[1:] + self.eta) / 2) * np.expm1(width / 2) / scale
+        below = math.exp(-self.eta) * math.expm1((cut[0] + self.eta) / 2) / scale
+        above = -math.expm1((cut[-1] - self.eta) / 2) / scale
+        return Cells(p, q, below, above)
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon >= self.eta:
+            return 0.0
+        if epsilon <= -self.eta:
+            return -math.expm1(epsilon)
+        return math.expm1((epsilon - self.eta) / 2) ** 2 / -math.expm1(-self.eta)
+
+    def atoms(self) -> Array | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPair:
+    """N(mu, 1) against N(0, 1): the loss is N(mu^2/2, mu^2) under P. Source: Balle and Wang (2018), Theorem 8."""
+
+    mu: float
+
+    @property
+    def infinite(self) -> float:
+        return 0.0
+
+    @property
+    def max_loss(self) -> float:
+        return math.inf
+
+    def span(self, tail: float) -> tuple[float, float]:
+        reach = -float(special.ndtri_exp(math.log(tail)))
+        return self.mu**2 / 2 - self.mu * reach, self.mu**2 / 2 + self.mu * reach
+
+    def cells(self, edges: Array) -> Cells:
+        x = (edges + self.mu**2 / 2) / self.mu
+        below, above = float(special.ndtr(x[0] - self.mu)), float(special.ndtr(self.mu - x[-1]))
+        return Cells(_normal_cells(x - self.mu), _normal_cells(x), below, above)
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon < 0:
+            return -math.expm1(epsilon) + math.exp(epsilon) * self.delta(-epsilon)
+        a, b = epsilon / self.mu - self.mu / 2, epsilon / self.mu + self.mu / 2
+        # With Mills' ratio R, delta = phi(a) (R(a) - R(b)); erfcx keeps it finite and accurate far in the tail.
+        root2 = math.sqrt(2)
+        if a > -5:
+            mills = float(special.erfcx(a / root2)) - float(special.erfcx(b / root2))
+            return max(0.0, math.exp(-a * a / 2) * mills / 2)
+        return max(0.0, float(special.ndtr(-a)) - math.exp(epsilon + float(special.log_ndtr(-b))))
+
+    def atoms(self) -> Array | None:
+        return None
+
+
+def _normal_cells(x: Array) -> Array:
+    """Standard normal masses of (x[i], x[i+1]], each to a few units in the last place relative to itself.
+
+    Differences of the distribution function lose that for narrow cells, so those are integrated by Gauss-Legendre,
+    which adds positive terms only; the rule's error is below rounding while width * (|x| + 1) < 1/2.
+    """
+    # An infinite edge cuts where the density has vanished below the smallest double.
+    x = np.clip(x, -60.0, 60.0)
+    half, centre = np.diff(x) / 2, (x[1:] + x[:-1]) / 2
+    masses = np.empty(len(half))
+    narrow = 2 * half * (np.abs(centre) + 1) < 0.5
+    z = centre[narrow][:, None] + half[narrow][:, None] * _NODES
+    masses[narrow] = half[narrow] * (np.exp(-z * z / 2) @ _WEIGHTS) / math.sqrt(2 * math.pi)
+    left, right = x[:-1][~narrow], x[1:][~narrow]
+    flip = left > 0
+    low, high = np.where(flip, -right, left), np.where(flip, -left, right)
+    masses[~narrow] = special.ndtr(high) - special.ndtr(low)
+    return masses
+
+
+@dataclass(frozen=True, slots=True)
+class LaplacePair:
+    """Laplace noise of scale 1 against the same shifted by `shift`: losses +-shift with atoms, a density in between.
+
+    delta(e) = 1 - exp((e - shift)/2) for |e| <= shift.
+    """
+
+    shift: float
+
+    @property
+    def infinite(self) -> float:
+        return 0.0
+
+    @property
+    def max_loss(self) -> float:
+        return self.shift
+
+    def span(self, tail: float) -> tuple[float, float]:
+        return -self.shift, self.shift
+
+    def cells(self, edges: Array) -> Cells:
+        s = self.shift
+        cut = np.clip(edges, -s, s)
+        growth = np.expm1(np.diff(cut) / 2) / 2
+        p = np.exp((cut[:-1] - s) / 2) * growth
+        q = np.exp(-(cut[1:] + s) / 2) * growth
+        ends = AtomicPair((-s, s), (math.exp(-s) / 2, 0.5), (0.5, math.exp(-s) / 2)).cells(edges)
+        below = math.exp(-s) * math.expm1((cut[0] + s) / 2) / 2
+        above = -math.expm1((cut[-1] - s) / 2) / 2
+        return Cells(p + ends.p, q + ends.q, below + ends.below, above + ends.above)
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon >= self.shift:
+            return 0.0
+        if epsilon <= -self.shift:
+            return -math.expm1(epsilon)
+        return -math.expm1((epsilon - self.shift) / 2)
+
+    def atoms(self) -> Array | None:
+        return None
