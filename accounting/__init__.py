@@ -14,6 +14,9 @@ from accounting._checks import (
 )
 from accounting.accountant import ProfileAccountant
 from accounting.claims import Claim, Trust
+from accounting.codec import claim_from_json, claim_to_json, event_from_json, event_to_json
+from accounting.decimals import Budget
+from accounting.entries import Charge, Dataset
 from accounting.errors import (
     BudgetExceeded,
     BudgetExceededError,
@@ -21,31 +24,45 @@ from accounting.errors import (
     RelationMismatchError,
     UnsupportedEventError,
 )
+from accounting.event_table import check_event
 from accounting.events import ApproximateDpEvent, BoundedRangeDpEvent, DominatingPairDpEvent
+from accounting.ledger import Ledger
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
+from accounting.statement import Marginal, Route
 
 __all__ = [
     "ApproximateDpEvent",
     "BoundedRangeDpEvent",
+    "Budget",
     "BudgetExceeded",
     "BudgetExceededError",
+    "Charge",
     "Claim",
+    "Dataset",
     "DominatingPairDpEvent",
+    "Ledger",
     "LedgerFileError",
+    "Marginal",
     "PrivacyProfile",
     "ProfileAccountant",
     "Relation",
     "RelationMismatchError",
+    "Route",
     "Trust",
     "UnsupportedEventError",
     "check_epsilon",
+    "check_event",
     "check_fraction",
     "check_int",
     "check_probability",
     "check_real",
     "check_relation",
     "check_text",
+    "claim_from_json",
+    "claim_to_json",
+    "event_from_json",
+    "event_to_json",
     "exp_bounds",
     "log_bounds",
     "relation_name",

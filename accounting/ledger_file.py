@@ -1,0 +1,167 @@
+"""A ledger as one JSON file, written all or nothing, read strictly.
+
+    {"format": "dpledger-ledger", "schema": 1, "relation": ..., "budget": {"epsilon": "1", "delta": "0.000001"} or null,
+     "start": hash of the four fields above,
+     "entries": [{"number": 1, "kind": ..., ..., "hash": hash over the hash before and this entry}, ...],
+     "head": {"entries": how many, "hash": the last hash}}
+
+See `chain` for what the hashes show and what they cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accounting._checks import check_int, check_relation, check_text, relation_name
+from accounting.book import Book
+from accounting.chain import entry_hash, start_hash
+from accounting.codec import canonical_json, check_list, parse_json, reading
+from accounting.decimals import Budget, decimal_text
+from accounting.entries import Entry, entry_from_json, entry_to_json
+from accounting.errors import LedgerFileError
+from accounting.event_table import check_keys
+
+if TYPE_CHECKING:
+    from accounting.ledger import Ledger
+
+FORMAT = "dpledger-ledger"
+SCHEMA = 1
+
+_HEADER = ("format", "schema", "relation", "budget")
+
+
+def header_of(book: Book) -> dict[str, Any]:
+    """What the ledger is: the part of the file that the chain starts from."""
+    budget = book.budget and {"epsilon": decimal_text(book.budget.epsilon), "delta": decimal_text(book.budget.delta)}
+    return {"format": FORMAT, "schema": SCHEMA, "relation": relation_name(book.relation), "budget": budget}
+
+
+def book_of(header: Mapping[str, Any]) -> Book:
+    """The empty book that a header describes.
+
+    Raises:
+        TypeError, ValueError: another format, a newer schema, or a field against its rule.
+    """
+    if header.get("format") != FORMAT:
+        raise ValueError(f"format must be {FORMAT!r}, got {header.get('format')!r}: this is not a ledger")
+    schema = check_int("schema", header.get("schema"), lo=1)
+    if schema > SCHEMA:
+        raise ValueError(f"schema must be at most {SCHEMA}, which this version reads, got the newer {schema}")
+    relation = check_relation("relation", header.get("relation"))
+    budget = header.get("budget")
+    if budget is not None:
+        fields = check_keys(budget, ("epsilon", "delta"), "budget")
+        parts = tuple(check_text(f"budget.{name}", fields[name]) for name in ("epsilon", "delta"))
+        return Book(relation, Budget.of(parts))
+    return Book(relation)
+
+
+def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
+    """See `Ledger.save`."""
+    target = Path(os.path.realpath(path))
+    header = header_of(ledger._book)
+    hashes = [start_hash(header)]
+    rows = []
+    for number, entry in enumerate(ledger.entries, start=1):
+        row = entry_to_json(entry, number)
+        hashes.append(entry_hash(hashes[-1], row))
+        rows.append(canonical_json({**row, "hash": hashes[-1]}))
+    if target.exists():
+        with reading(str(path)):
+            _check_extends(hashes, target.read_bytes())
+    head = {"entries": len(rows), "hash": hashes[-1]}
+    lines = [f" {json.dumps(key)}: {canonical_json(value)}" for key, value in {**header, "start": hashes[0]}.items()]
+    lines.append(' "entries": [' + ",".join(f"\n  {row}" for row in rows) + ("\n ]" if rows else "]"))
+    lines.append(f' "head": {canonical_json(head)}')
+    write_atomically(target, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _check_extends(hashes: list[str], existing: bytes) -> None:
+    """Refuse to write over charges: what is there must be an earlier state of this ledger."""
+    *_, last = _rows(parse_json(existing))
+    number, found = last
+    if number >= len(hashes) or hashes[number] != found:
+        raise LedgerFileError(
+            f"holds {number} entries that are not the first {number} of this ledger: writing over it would lose charges"
+        )
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Book, tuple[Entry, ...]]:
+    """See `Ledger.load`."""
+    with reading(str(path)):
+        document = parse_json(Path(path).read_bytes())
+        book = _header(document)
+        entries = []
+        for number, _ in _rows(document):
+            if number == 0:
+                continue
+            row = {key: value for key, value in document["entries"][number - 1].items() if key != "hash"}
+            with reading(f"entry {number}"):
+                entry = entry_from_json(row, number, book.relation)
+                book = book.after(entry, enforce=False)
+            entries.append(entry)
+    return book, tuple(entries)
+
+
+def _header(document: object) -> Book:
+    if not isinstance(document, dict):
+        raise TypeError(f"a ledger must be a JSON object, got {type(document).__name__}")
+    book = book_of(document)
+    check_keys(document, (*_HEADER, "start", "entries", "head"), "the ledger")
+    return book
+
+
+def _rows(document: object) -> Iterator[tuple[int, str]]:
+    """Verify the chain: yields (0, start hash), then each entry's number and hash once it is right."""
+    _header(document)
+    assert isinstance(document, dict)
+    previous = start_hash({key: document[key] for key in _HEADER})
+    if document["start"] != previous:
+        raise LedgerFileError(
+            "the header (relation, budget) was edited: it does not match the hash the chain starts from"
+        )
+    yield 0, previous
+    rows = check_list("entries", document["entries"])
+    head = check_keys(document["head"], ("entries", "hash"), "head")
+    stated = check_int("head.entries", head["entries"], lo=0)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or not isinstance(row.get("hash"), str):
+            raise LedgerFileError(f"entry {number}: must be an object with a hash")
+        previous = entry_hash(previous, {key: value for key, value in row.items() if key != "hash"})
+        if row["hash"] != previous:
+            raise LedgerFileError(
+                f"entry {number}: was edited, or an entry before it was removed or inserted: it does not match its hash"
+            )
+        yield number, previous
+    if len(rows) != stated:
+        what = f"entries {len(rows) + 1} to {stated} are missing" if len(rows) < stated else "entries were added"
+        raise LedgerFileError(f"holds {len(rows)} entries and its head says {stated}: {what}")
+    if head["hash"] != previous:
+        raise LedgerFileError(f"head.hash must be the hash of entry {len(rows)}, got {head['hash']!r}")
+
+
+def write_atomically(target: Path, text: str) -> None:
+    """Write the whole file or nothing: a temporary file beside it, synced, then renamed over it, permissions kept."""
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with beside.open("x", encoding="utf-8") as file:
+            if target.exists():
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
