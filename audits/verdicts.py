@@ -226,9 +226,9 @@ def _worst(verdict: Verdict) -> str:
 
 
 def _proved(verdict: Verdict) -> str:
-    basis = " (law given in floating point)" if verdict.trust is Trust.IDEALISED else ""
+    basis = " (partly in floating point, see the notes)" if verdict.trust is Trust.IDEALISED else ""
     return (
-        f"{verdict.claim}, by exact calculation over all {_pairs(verdict)} in {verdict.domain}{basis}{_worst(verdict)}."
+        f"{verdict.claim}, by exact calculation over all {_pairs(verdict)} ({verdict.domain}){basis}{_worst(verdict)}."
         " Other datasets are not covered, nor is a sampler that departs from the stated distribution."
     )
 
@@ -243,8 +243,8 @@ def _consistent(verdict: Verdict) -> str:
     )
     sure = "" if verdict.confidence is None else f" at confidence {verdict.confidence:g}"
     return (
-        f"{verdict.claim}, not refuted by {verdict.runs:,} runs on {_pairs(verdict)} in {verdict.domain}{sure}; {power}."
-        " This is not a proof: smaller violations, rarer events and datasets not tried are not excluded."
+        f"{verdict.claim}, not refuted by {verdict.runs:,} runs on {_pairs(verdict)} ({verdict.domain}){sure};"
+        f" {power}. This is not a proof: smaller violations, rarer events and datasets not tried are not excluded."
     )
 
 
@@ -255,11 +255,10 @@ def _refuted(verdict: Verdict) -> str:
         if verdict.confidence is None
         else f"at confidence {verdict.confidence:g} after {verdict.runs:,} runs"
     )
-    bound = (
-        ""
-        if verdict.epsilon_lower is None
-        else f"; the true epsilon at delta {verdict.claim_delta:.3g} is at least {verdict.epsilon_lower:.6g}"
-    )
+    bound = ""
+    if verdict.epsilon_lower is not None:
+        size = "infinite" if math.isinf(verdict.epsilon_lower) else f"at least {verdict.epsilon_lower:.6g}"
+        bound = f"; the true epsilon at delta {verdict.claim_delta:.3g} is {size}"
     early = f" {verdict.reason}" if verdict.reason else ""
     return f"{verdict.claim}, is false {sure}: {verdict.witness.describe()}{bound}.{early}"
 
@@ -267,7 +266,7 @@ def _refuted(verdict: Verdict) -> str:
 def _inconclusive(verdict: Verdict) -> str:
     why = verdict.error or verdict.reason or "the audit could not decide"
     return (
-        f"{verdict.claim}, neither proved nor refuted over {_pairs(verdict)} in {verdict.domain}: {why.rstrip('.')}"
+        f"{verdict.claim}, neither proved nor refuted over {_pairs(verdict)} ({verdict.domain}): {why.rstrip('.')}"
         f"{_worst(verdict) if verdict.pairs_tried else ''}."
     )
 
