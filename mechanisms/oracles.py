@@ -1,0 +1,101 @@
+"""Component oracles: private choices of the next component of a concept (Assumption 4.4 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from dp_accounting import DpEvent
+
+from accounting import BoundedRangeDpEvent, Relation, Trust
+from mechanisms.base import Law
+from mechanisms.concepts import ConceptClass, Sample, best_agreement
+from mechanisms.exponential import ExponentialMechanism, log_width_up
+
+_MAX_VALUES = 1 << 20
+
+
+@runtime_checkable
+class ComponentOracle(Protocol):
+    """Chooses the next component y_i of a concept, given the prefix y_{<i} and a labelled sample.
+
+    Validity: on every sample, the value chosen extends the prefix to one that has a completion. Privacy, for every
+    fixed
+    prefix: `event` describes the map from samples to values under REPLACE_ONE between samples that are both
+    realizable by the prefix's class (Definition 4.3); on other samples nothing is asked.
+    """
+
+    @property
+    def event(self) -> DpEvent:
+        """The privacy of one call, on realizable samples."""
+        ...
+
+    @property
+    def trust(self) -> Trust:
+        """What the event rests on, for the running code. The rest of a block is exact, so a block's trust is its
+        oracle's.
+        """
+        ...
+
+    @property
+    def ignores_order(self) -> bool:
+        """Whether the law ignores the order of the sample's records."""
+        ...
+
+    def choose(self, prefix: Sequence[Any], sample: Sample, *, rng: np.random.Generator | None) -> Any:
+        """The next component."""
+        ...
+
+    def distribution(self, prefix: Sequence[Any], sample: Sample) -> Law:
+        """The exact law of `choose`."""
+        ...
+
+
+class ExponentialOracle:
+    """The exponential mechanism over the next component's values, by the best agreement that a completion reaches.
+
+    ``score(v) = max of the agreement with the sample over the concepts that extend (prefix, v)``: one record changes
+    it by at most 1 on any two samples, so the oracle is bounded-range, hence epsilon-DP, on all inputs, not only
+    realizable ones. For components with few values; it lists them all.
+
+    concept_class: the class with no component fixed. epsilon: in nats, eps_A.
+    """
+
+    ignores_order = True
+    trust = Trust.EXACT
+
+    def __init__(self, concept_class: ConceptClass, epsilon: float | Fraction) -> None:
+        self.concept_class = concept_class
+        self.epsilon = epsilon
+        self.base = self._mechanism((), (0,)).base
+
+    @property
+    def event(self) -> BoundedRangeDpEvent:
+        """``2 ln r``-bounded-range, rounded up."""
+        return BoundedRangeDpEvent(log_width_up(self.base**2))
+
+    def choose(self, prefix: Sequence[Any], sample: Sample, *, rng: np.random.Generator | None) -> Any:
+        return self._over(prefix).release(sample, rng=rng)
+
+    def distribution(self, prefix: Sequence[Any], sample: Sample) -> Mapping[Any, Fraction]:
+        return self._over(prefix).distribution(sample)
+
+    def _over(self, prefix: Sequence[Any]) -> ExponentialMechanism:
+        values = self.concept_class.prefix(prefix).next_values()
+        if len(values) > _MAX_VALUES:
+            raise ValueError(
+                f"an ExponentialOracle lists at most {_MAX_VALUES} values of a component, got {len(values)}"
+            )
+        return self._mechanism(tuple(prefix), tuple(values))
+
+    def _mechanism(self, prefix: tuple[Any, ...], values: tuple[Any, ...]) -> ExponentialMechanism:
+        return ExponentialMechanism(
+            values,
+            lambda sample, value: best_agreement(self.concept_class.prefix((*prefix, value)), sample),
+            self.epsilon,
+            sensitivity=1,
+            relation=Relation.REPLACE_ONE,
+            ignores_order=True,
+        )
