@@ -25,7 +25,15 @@ from accounting.errors import (
     UnsupportedEventError,
 )
 from accounting.event_table import check_event
-from accounting.events import ApproximateDpEvent, BoundedRangeDpEvent, DominatingPairDpEvent
+from accounting.events import (
+    ApproximateDpEvent,
+    BoundedRangeDpEvent,
+    DiscreteGaussianDpEvent,
+    DominatingPairDpEvent,
+    GroupDpEvent,
+    PermuteAndFlipDpEvent,
+    RdpDpEvent,
+)
 from accounting.ledger import Ledger
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
@@ -40,12 +48,16 @@ __all__ = [
     "Charge",
     "Claim",
     "Dataset",
+    "DiscreteGaussianDpEvent",
     "DominatingPairDpEvent",
+    "GroupDpEvent",
     "Ledger",
     "LedgerFileError",
     "Marginal",
+    "PermuteAndFlipDpEvent",
     "PrivacyProfile",
     "ProfileAccountant",
+    "RdpDpEvent",
     "Relation",
     "RelationMismatchError",
     "Route",

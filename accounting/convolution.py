@@ -14,6 +14,7 @@ import numpy as np
 
 from accounting.leaves import GaussianPair
 from accounting.pairs import Array, GridPair, Lattice, Pair, discretise
+from accounting.renyi import RenyiPair, merge_renyi
 
 Parts = tuple[tuple[Pair, int], ...]
 
@@ -22,18 +23,25 @@ _TAIL = 1e-40
 
 
 def simplify(parts: Parts) -> Parts:
-    """Group equal pairs, merge Gaussians into one (mu adds in squares), drop pairs that carry no loss at all."""
+    """Group equal pairs, merge Gaussians (mu adds in squares) and Renyi curves (which add), drop pairs that carry no
+    loss at all.
+    """
     counts: dict[Pair, int] = {}
     squares = []
+    curves = []
     for pair, count in parts:
         if count == 0 or (pair.max_loss <= 0 and pair.infinite == 0):
             continue
         if isinstance(pair, GaussianPair):
             squares.append(count * pair.mu**2)
+        elif isinstance(pair, RenyiPair):
+            curves.append((pair, count))
         else:
             counts[pair] = counts.get(pair, 0) + count
     if squares:
         counts[GaussianPair(math.sqrt(math.fsum(squares)))] = 1
+    if curves:
+        counts[merge_renyi(curves)] = 1
     return tuple(counts.items())
 
 

@@ -17,7 +17,15 @@ from typing import Any, Protocol, cast
 from dp_accounting import DpEvent, UnsupportedEventError, dp_event
 
 from accounting._checks import check_int, check_real
-from accounting.events import ApproximateDpEvent, BoundedRangeDpEvent, DominatingPairDpEvent
+from accounting.events import (
+    ApproximateDpEvent,
+    BoundedRangeDpEvent,
+    DiscreteGaussianDpEvent,
+    DominatingPairDpEvent,
+    GroupDpEvent,
+    PermuteAndFlipDpEvent,
+    RdpDpEvent,
+)
 
 MAX_DEPTH = 64
 """Deepest nesting of events within events; deeper input is refused rather than left to exhaust the stack."""
@@ -231,6 +239,14 @@ _TABLE: tuple[EventKind, ...] = (
         (Many(Real("upper", lo=0.0, hi=1.0)), Many(Real("lower", lo=0.0, hi=1.0))),
         _pair,
     ),
+    EventKind(
+        "discrete-gaussian",
+        DiscreteGaussianDpEvent,
+        (Real("sigma", lo=0.0, lo_open=True), Integer("sensitivity", lo=0)),
+    ),
+    EventKind("permute-and-flip", PermuteAndFlipDpEvent, (Real("epsilon", lo=0.0),)),
+    EventKind("rdp", RdpDpEvent, (Many(Real("orders", lo=1.0, lo_open=True)), Many(Real("values", lo=0.0)))),
+    EventKind("group", GroupDpEvent, (_EVENT, Integer("size", lo=1))),
 )
 
 _BY_CLASS: dict[type[DpEvent], EventKind] = {kind.cls: kind for kind in _TABLE}

@@ -7,11 +7,12 @@ runs in ``__attrs_post_init__`` because attrs validators can be switched off for
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import attr
 from dp_accounting import DpEvent
 
-from accounting._checks import check_epsilon, check_probability
+from accounting._checks import check_epsilon, check_int, check_probability, check_real
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -68,3 +69,69 @@ class DominatingPairDpEvent(DpEvent):
             object.__setattr__(self, name, masses)
         if len(self.upper) != len(self.lower):
             raise ValueError(f"lower must have as many outcomes as upper ({len(self.upper)}), got {len(self.lower)}")
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class DiscreteGaussianDpEvent(DpEvent):
+    """Discrete Gaussian noise, ``Pr[k] ~ exp(-k^2 / (2 sigma^2))`` on the integers, added to one integer-valued query.
+
+    sigma: over 0. sensitivity: how much adding or removing one record changes the query, a whole number; substituting a
+    record changes it by up to twice that. Source: Canonne, Kamath and Steinke (2020), Definition 1.
+    """
+
+    sigma: float
+    sensitivity: int = 1
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_real("sigma", self.sigma, lo=0.0, lo_open=True))
+        object.__setattr__(self, "sensitivity", check_int("sensitivity", self.sensitivity, lo=0))
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class PermuteAndFlipDpEvent(DpEvent):
+    """Permute-and-flip selection: candidates in random order, each accepted with probability ``exp(epsilon (q - max q)
+    / 2)``.
+
+    epsilon in nats; scores of sensitivity 1 under the relation meant. It is epsilon-DP and no more is claimed: it is
+    not epsilon-bounded-range (it is report-noisy-max with exponential noise), so neither that profile nor
+    rho = epsilon^2/8 holds. Source: McKenna and Sheldon (2020), Theorem 1; Ding, Kifer, Kamalaruban and others (2021).
+    """
+
+    epsilon: float
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon("epsilon", self.epsilon))
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class RdpDpEvent(DpEvent):
+    """Any mechanism with Renyi divergence ``D_order(M(D) || M(D')) <= value`` for neighbours, at each listed order.
+
+    orders: increasing, each over 1. values: nats, non-negative, as many. Source: Mironov (2017), Definition 4.
+    """
+
+    orders: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __attrs_post_init__(self) -> None:
+        orders = tuple(check_real(f"orders[{i}]", a, lo=1.0, lo_open=True) for i, a in enumerate(self.orders))
+        values = tuple(check_epsilon(f"values[{i}]", v) for i, v in enumerate(self.values))
+        if not orders or any(b <= a for a, b in pairwise(orders)):
+            raise ValueError(f"orders must be increasing and not empty, got {orders!r}")
+        if len(values) != len(orders):
+            raise ValueError(f"values must have as many numbers as orders ({len(orders)}), got {len(values)}")
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "values", values)
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class GroupDpEvent(DpEvent):
+    """`event`, counted for neighbours that differ in up to `size` records instead of one (group privacy)."""
+
+    event: DpEvent
+    size: int
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.event, DpEvent):
+            raise TypeError(f"event must be a dp_accounting.DpEvent, got {self.event!r}")
+        object.__setattr__(self, "size", check_int("size", self.size, lo=1))

@@ -20,12 +20,22 @@ from dp_accounting import (
     SelfComposedDpEvent,
     UnsupportedEventError,
 )
-from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+from dp_accounting.dp_event import DiscreteLaplaceDpEvent, ZCDpEvent
 
 from accounting._checks import check_int, check_probability, check_real, check_relation, relation_name
-from accounting.events import ApproximateDpEvent, BoundedRangeDpEvent, DominatingPairDpEvent
-from accounting.leaves import discrete_laplace_pair, randomized_response_pair
+from accounting.events import (
+    ApproximateDpEvent,
+    BoundedRangeDpEvent,
+    DiscreteGaussianDpEvent,
+    DominatingPairDpEvent,
+    GroupDpEvent,
+    PermuteAndFlipDpEvent,
+    RdpDpEvent,
+)
+from accounting.groups import group_profile
+from accounting.leaves import discrete_gaussian_pair, discrete_laplace_pair, randomized_response_pair
 from accounting.profiles import PrivacyProfile
+from accounting.renyi import ORDERS, RenyiPair
 
 _REPLACE = NeighboringRelation.REPLACE_ONE
 _ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -94,6 +104,35 @@ def _(event: DiscreteLaplaceDpEvent, relation: NeighboringRelation) -> PrivacyPr
     rate = check_real("DiscreteLaplaceDpEvent.noise_parameter", event.noise_parameter, lo=0.0, lo_open=True)
     shift = check_int("DiscreteLaplaceDpEvent.sensitivity", event.sensitivity, lo=0) * distance(relation)
     return PrivacyProfile._of(discrete_laplace_pair(rate, shift)) if shift else PrivacyProfile.nothing()
+
+
+@_profile.register
+def _(event: DiscreteGaussianDpEvent, relation: NeighboringRelation) -> PrivacyProfile:
+    shift = event.sensitivity * distance(relation)
+    return PrivacyProfile._of(discrete_gaussian_pair(event.sigma, shift)) if shift else PrivacyProfile.nothing()
+
+
+@_profile.register
+def _(event: PermuteAndFlipDpEvent, relation: NeighboringRelation) -> PrivacyProfile:
+    return PrivacyProfile.pure(event.epsilon)
+
+
+@_profile.register
+def _(event: RdpDpEvent, relation: NeighboringRelation) -> PrivacyProfile:
+    return PrivacyProfile._of(RenyiPair(event.orders, event.values))
+
+
+@_profile.register
+def _(event: ZCDpEvent, relation: NeighboringRelation) -> PrivacyProfile:
+    rho, xi = (check_real(f"ZCDpEvent.{name}", getattr(event, name), lo=0.0) for name in ("rho", "xi"))
+    if rho == 0 and xi == 0:
+        return PrivacyProfile.nothing()
+    return PrivacyProfile._of(RenyiPair(ORDERS, tuple(xi + rho * order for order in ORDERS)))
+
+
+@_profile.register
+def _(event: GroupDpEvent, relation: NeighboringRelation) -> PrivacyProfile:
+    return group_profile(_profile(event.event, relation), event.size, event)
 
 
 @_profile.register
