@@ -229,7 +229,7 @@ class ExactAudit:
     def _notes(self) -> Iterator[str]:
         yield from self.mechanism.notes
         if Arithmetic.FLOATS in self._kinds:
-            yield "the laws are given in floating point: read as the numbers they are, compared with a tolerance of 1e-9"
+            yield "the laws are given in floating point: read as the numbers they are, compared at 1e-9"
         if self.mechanism.ignores_order:
             yield "the mechanism is declared to ignore the order of records: datasets were enumerated as multisets"
         if self._outside:

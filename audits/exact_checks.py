@@ -308,8 +308,8 @@ def above_exp(value: Fraction | None, exponent: Fraction) -> bool:
 
 def _too_fine(excess: Fraction) -> str:
     return (
-        f"the laws are given in floating point and exceed the claim by at most {float(excess):.2g}, which rounding may have "
-        f"made (up to {float(FLOAT_SLACK):g} counts as rounding): give the distribution in Fractions for an answer"
+        f"the laws are given in floating point and exceed the claim by at most {float(excess):.2g}, which rounding may "
+        f"have made (up to {float(FLOAT_SLACK):g} counts as rounding): give the distribution in Fractions for an answer"
     )
 
 
