@@ -17,6 +17,7 @@ import numpy as np
 from dp_accounting import DpEvent, NeighboringRelation
 
 from accounting._checks import check_epsilon, check_int, check_probability, check_real, relation_name
+from accounting.bracket import LowerBound
 from accounting.composer import Composer
 from accounting.convolution import Parts, simplify
 from accounting.errors import RelationMismatchError
@@ -225,6 +226,16 @@ class PrivacyProfile:
             if composer.delta(worst) > delta:
                 worst = max(worst, composer.epsilon(delta))
         return worst
+
+    def epsilon_bracket(self, delta: float) -> tuple[float, float]:
+        """(lower, upper) bounds of the smallest epsilon of the composed dominating pairs at `delta`.
+
+        The gap is what the arithmetic gives away. The lower bound is about the pairs, which stand for the worst
+        mechanism with the stated guarantees; a particular mechanism may lose less.
+        """
+        delta = check_probability("delta", delta)
+        lower = max(LowerBound(_composer(parts)).epsilon(delta) for parts in self._directions)
+        return lower, self.epsilon(delta)
 
     def trade_off(self, false_positive: float, *, curve: int = 256) -> float:
         """Lower bound of the smallest type-II error of any test of neighbours at type-I error `false_positive`.
