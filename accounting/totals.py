@@ -29,6 +29,8 @@ from accounting.rationals import round_down
 Counts = frozenset[tuple[DpEvent, int]]
 """Equal events grouped: each with how often it was charged."""
 
+_DIGITS = (3, 6, 9)
+
 
 def counts_of(groups: Mapping[DpEvent, int]) -> Counts:
     """The groups as a hashable value; an event charged 0 times is none."""
@@ -92,12 +94,33 @@ class Total:
         return min(basic, self.profile.delta(epsilon))
 
     def fits(self, budget: Budget) -> bool:
-        """Whether some bound is within the budget: the sums exactly, the profile rounded against the charges."""
-        if self.basic is not None and self.basic.epsilon <= budget.epsilon and self.basic.delta <= budget.delta:
-            return True
-        if budget.delta == 0 and self.basic is not None and self.basic.delta == 0:
-            return False
-        return self.profile.epsilon(round_down(budget.delta)) <= round_down(budget.epsilon)
+        """Whether some bound is within the budget: the sums exactly, the profile rounded against the charges.
+
+        Charges are within a budget when more charges are, because dropping outputs is post-processing. So the counts
+        are first rounded up to few binary digits, which long runs of charges share; only near the limit are they looked
+        at one by one.
+        """
+        if self.basic is not None:
+            if self.basic.epsilon <= budget.epsilon and self.basic.delta <= budget.delta:
+                return True
+            if budget.delta == 0 and self.basic.delta == 0:
+                return False
+        rounded = (_rounded_up(self.counts, digits) for digits in _DIGITS)
+        return any(_profile_fits(counts, self.relation, budget) for counts in (*rounded, self.counts))
+
+
+@lru_cache(maxsize=4096)
+def _profile_fits(counts: Counts, relation: NeighboringRelation, budget: Budget) -> bool:
+    return total_of(counts, relation).profile.epsilon(round_down(budget.delta)) <= round_down(budget.epsilon)
+
+
+def _rounded_up(counts: Counts, digits: int) -> Counts:
+    """Every count rounded up to a multiple of the power of two that leaves it so many binary digits."""
+    found = set()
+    for event, count in counts:
+        shift = max(count.bit_length() - digits, 0)
+        found.add((event, -(-count >> shift) << shift))
+    return frozenset(found)
 
 
 @lru_cache(maxsize=256)
