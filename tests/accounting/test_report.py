@@ -57,7 +57,7 @@ def test_marginal_cost_is_the_difference_of_two_totals(report: Report) -> None:
 
 
 def _left_block() -> float:
-    """Two times .25-DP and (.5, 1e-8)-DP at 1e-6: only the outcome with all losses at their largest lies above epsilon."""
+    """Two times .25-DP and (.5, 1e-8)-DP at 1e-6: only the outcome with the largest total loss is above epsilon."""
     likely = (math.exp(0.25) / (1 + math.exp(0.25))) ** 2 * math.exp(0.5) / (1 + math.exp(0.5)) * (1 - 1e-8)
     return 1.0 + math.log1p(-(1e-6 - 1e-8) / likely)
 
