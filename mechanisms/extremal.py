@@ -8,12 +8,21 @@ points), and so is ``Z_2/Z_1`` in the limit: the probability of z0 changes by a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from accounting import Relation, check_int
+import numpy as np
+from dp_accounting import DpEvent
+
+from accounting import Relation, Trust, check_int
+from mechanisms.base import Law
+from mechanisms.concepts import Sample
 from mechanisms.datasets import ExplicitPairs
+from mechanisms.exponential import ExponentialMechanism
 from mechanisms.finite_class import FiniteClass
 from mechanisms.label_boost import CarrierRelease, PublicLabelRelease
+from mechanisms.macro_block import MacroBlock
+from mechanisms.oracles import ExponentialOracle
 from mechanisms.thresholds import Thresholds
 
 _X, _X_PRIME = "x", "x'"
@@ -69,3 +78,96 @@ def unlabelled_thresholds(copies: int, epsilon: float) -> tuple[PublicLabelRelea
     """The same on a line: a fixed sample of 2 `copies` records, and the point 4 against the point 2."""
     mechanism = PublicLabelRelease(_LINE, _heavy(copies), _LINE_COMMON, epsilon)
     return mechanism, ExplicitPairs([((4,), (2,))], Relation.REPLACE_ONE)
+
+
+class _AdversarialOracle:
+    """The worst oracle that is still eps_A-DP, on the classes below: it tells labelling 0 apart and looks for x and x'.
+
+    It is the exponential mechanism over two components only. The favoured one scores the records that are a common
+    point with label 0, or x; the other scores the number of common records plus `lead` and the records that are x'.
+    One record changes either score by at most 1, for any two samples. Given labelling 0 the other component is chosen
+    almost always, so the probability of the favoured one changes by nearly ``r**2`` between x and x'; given another
+    labelling it is at most ``r**-copies`` of that.
+    """
+
+    ignores_order = True
+    trust = Trust.EXACT
+
+    def __init__(
+        self, favoured: Any, other: Any, common: tuple[Any, ...], copies: int, lead: int, epsilon: float
+    ) -> None:
+        def score(sample: Sample, component: Any) -> int:
+            if component == favoured:
+                return sum(1 for point, label in sample if (point in common and label == 0) or point == _X)
+            return len(common) * copies + lead + sum(1 for point, _ in sample if point == _X_PRIME)
+
+        self._mechanism = ExponentialMechanism(
+            (favoured, other), score, epsilon, sensitivity=1, relation=Relation.REPLACE_ONE, ignores_order=True
+        )
+
+    @property
+    def event(self) -> DpEvent:
+        return self._mechanism.claim.event
+
+    def choose(self, prefix: Sequence[Any], sample: Sample, *, rng: np.random.Generator | None) -> Any:
+        return self._mechanism.release(sample, rng=rng)
+
+    def distribution(self, prefix: Sequence[Any], sample: Sample) -> Law:
+        return self._mechanism.distribution(sample)
+
+
+def last_macro_block(k: int, copies: int, epsilon: float) -> tuple[MacroBlock, ExplicitPairs]:
+    """A last macro-block (two components) whose loss tends to ``ln 4 + eps_A``, with eps_A = eps_LB = epsilon.
+
+    The carrier holds `copies` of each common point of `splitting_class(k)`, and x against x'. With the oracle above,
+    the event
+    is that it chooses the favoured component: labelling 0, whose probability changes by 4, and then the oracle's
+    ``r**2``.
+    """
+    base, common = splitting_class(k)
+    concept_class = FiniteClass(
+        base.domain, [base.concept(i) for i in range(len(base))], [(0, i) for i in range(len(base))]
+    )
+    return _adversarial_block(concept_class, (0, len(base) - 1), common, copies, epsilon, next_carrier=None)
+
+
+def inner_macro_block(k: int, copies: int, codes: int, epsilon: float) -> tuple[MacroBlock, ExplicitPairs]:
+    """A macro-block with a next carrier (three components), built on the same labellings and the same oracle.
+
+    The favoured component leaves labelling 0 and `codes` labellings of further points, the next carrier; the first of
+    them has both labels on x, the others 0. The loss tends to ``ln(2 r (1+r)**2)`` for eps_A = eps_LB, short of the
+    claim's ``ln 4 + 2 ln r + 2 ln(1+r)``: as labelling 0 is split by x, the label of x is as often right as wrong in
+    the second relabelling.
+    """
+    check_int("codes", codes, lo=2)
+    _, common = splitting_class(k)
+    further = tuple(f"u{position}" for position in range((codes - 1).bit_length()))
+    concepts: list[tuple[int, ...]] = []
+    components: list[tuple[Any, ...]] = []
+    for code in range(codes):
+        bits = tuple(code >> position & 1 for position in range(len(further)))
+        for label in (0, 1) if code == 0 else (0,):
+            concepts.append((*(0 for _ in common), label, 0, *bits))
+            components.append((0, "favoured", (code, label)))
+    for labelling in range(1, k):
+        for label in (0, 1):
+            bits = tuple(labelling >> position & 1 for position in common)
+            concepts.append((*bits, 0, label, *(0 for _ in further)))
+            components.append((0, "other", (labelling, label)))
+    concept_class = FiniteClass((*common, _X, _X_PRIME, *further), concepts, components)
+    return _adversarial_block(concept_class, ("favoured", "other"), common, copies, epsilon, next_carrier=further)
+
+
+def _adversarial_block(
+    concept_class: FiniteClass,
+    choices: tuple[Any, Any],
+    common: tuple[Any, ...],
+    copies: int,
+    epsilon: float,
+    *,
+    next_carrier: tuple[Any, ...] | None,
+) -> tuple[MacroBlock, ExplicitPairs]:
+    heavy = common * check_int("copies", copies, lo=1)
+    oracles = ExponentialOracle(concept_class, epsilon), _AdversarialOracle(*choices, common, copies, copies, epsilon)
+    block = MacroBlock(concept_class, (), (), oracles, epsilon, carrier_size=len(heavy) + 1, next_carrier=next_carrier)
+    return block, ExplicitPairs([((*heavy, _X), (*heavy, _X_PRIME))], Relation.REPLACE_ONE)

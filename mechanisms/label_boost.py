@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ import numpy as np
 from accounting import Claim, Relation, Trust, check_fraction
 from mechanisms.base import Dataset
 from mechanisms.concepts import Concept, ConceptClass, Sample, TraceLevels, check_points, split_sample
-from mechanisms.exponential import log_width_up, rational_base, uniform_within
+from mechanisms.exponential import integer_weights, log_width_up, rational_base, uniform_within
 from mechanisms.sampling import PowerSampler, check_rng
 
 Labels = tuple[int, ...]
@@ -90,18 +91,16 @@ def label_boost_law(
     sample: Sample, carrier: Sequence[Any], concept_class: ConceptClass, epsilon: float | Fraction
 ) -> Mapping[tuple[Labels, Labels], Fraction]:
     """The exact law of (labels of the sample, labels of the carrier), by enumeration of the trace."""
-    return _law(
-        _weighted_traces(sample, carrier, concept_class, rational_base(epsilon)), split=len(sample), carrier_only=False
-    )
+    size = len(sample)
+    return _law(sample, carrier, concept_class, epsilon, lambda labels: (labels[:size], labels[size:]))
 
 
 def carrier_law(
     sample: Sample, carrier: Sequence[Any], concept_class: ConceptClass, epsilon: float | Fraction
 ) -> Mapping[Labels, Fraction]:
     """The exact law of the labels of the carrier alone."""
-    return _law(
-        _weighted_traces(sample, carrier, concept_class, rational_base(epsilon)), split=len(sample), carrier_only=True
-    )
+    size = len(sample)
+    return _law(sample, carrier, concept_class, epsilon, lambda labels: labels[size:])
 
 
 def _draw(levels: TraceLevels, base: Fraction, size: int, rng: np.random.Generator | None) -> list[Concept]:
@@ -114,26 +113,22 @@ def _draw(levels: TraceLevels, base: Fraction, size: int, rng: np.random.Generat
     return [chosen[key] for key in zip(drawn.tolist(), within.tolist(), strict=True)]
 
 
-def _weighted_traces(
-    sample: Sample, carrier: Sequence[Any], concept_class: ConceptClass, base: Fraction
-) -> Iterator[tuple[Labels, int]]:
-    """For each dichotomy its labels on the sample's points and then the carrier's, and its integer weight."""
+def _law(
+    sample: Sample,
+    carrier: Sequence[Any],
+    concept_class: ConceptClass,
+    epsilon: float | Fraction,
+    outcome: Callable[[Labels], Any],
+) -> dict[Any, Fraction]:
+    """The law of a function of the labels on the sample's points and then the carrier's."""
     points, given = split_sample(sample)
-    both = (*points, *carrier)
-    size = len(points)
-    # r**s = num**s den**(size-s) / den**size: integers over a common denominator that cancels.
-    powers = [base.numerator**s * base.denominator ** (size - s) for s in range(size + 1)]
-    for labels, _ in concept_class.traces(both):
-        agreement = sum(label == y for label, y in zip(labels, given, strict=False))
-        yield labels, powers[agreement]
-
-
-def _law(weighted: Iterator[tuple[Labels, int]], *, split: int, carrier_only: bool) -> dict[Any, Fraction]:
+    dichotomies = [labels for labels, _ in concept_class.traces((*points, *carrier))]
+    agreements = [sum(map(eq, labels, given)) for labels in dichotomies]
     mass: defaultdict[Any, int] = defaultdict(int)
-    for labels, weight in weighted:
-        mass[labels[split:] if carrier_only else (labels[:split], labels[split:])] += weight
+    for labels, weight in zip(dichotomies, integer_weights(agreements, rational_base(epsilon)), strict=True):
+        mass[outcome(labels)] += weight
     total = sum(mass.values())
-    return {outcome: Fraction(weight, total) for outcome, weight in mass.items()}
+    return {key: Fraction(weight, total) for key, weight in mass.items()}
 
 
 class CarrierRelease:
@@ -213,12 +208,9 @@ class PublicLabelRelease:
 
     def distribution(self, dataset: Dataset) -> Mapping[Labels, Fraction]:
         """The exact law."""
-        mass: defaultdict[Labels, Fraction] = defaultdict(Fraction)
-        public = len(self.public_points)
+        start, end = len(self.sample), len(self.sample) + len(self.public_points)
         carrier = (*self.public_points, *dataset)
-        for labels, probability in carrier_law(self.sample, carrier, self.concept_class, self.epsilon).items():
-            mass[labels[:public]] += probability
-        return dict(mass)
+        return _law(self.sample, carrier, self.concept_class, self.epsilon, lambda labels: labels[start:end])
 
     def release(self, dataset: Dataset, *, rng: np.random.Generator | None) -> Labels:
         """One labelling of the public points."""

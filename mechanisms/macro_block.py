@@ -149,6 +149,9 @@ class CarryForwardRound:
 
     def _outcomes(self, dataset: Dataset) -> Mass:
         for value, probability in self.oracle.distribution(self.prefix, dataset).items():
+            if self.is_last:
+                yield (value, ()), probability
+                continue
             extended = self.concept_class.prefix((*self.prefix, value))
             for carrier, share in self._carriers():
                 for labels, weight in carrier_law(dataset, carrier, extended, self.label_boost_epsilon).items():

@@ -12,7 +12,7 @@ from dp_accounting import DpEvent
 from accounting import BoundedRangeDpEvent, Relation, Trust
 from mechanisms.base import Law
 from mechanisms.concepts import ConceptClass, Sample, best_agreement
-from mechanisms.exponential import ExponentialMechanism, log_width_up
+from mechanisms.exponential import ExponentialMechanism, log_width_up, rational_base
 
 _MAX_VALUES = 1 << 20
 
@@ -54,13 +54,14 @@ class ComponentOracle(Protocol):
 
 
 class ExponentialOracle:
-    """The exponential mechanism over the next component's values, by the best agreement that a completion reaches.
+    """The exponential mechanism over the next component's values; for components with few values, which it lists.
 
-    ``score(v) = max of the agreement with the sample over the concepts that extend (prefix, v)``: one record changes
+    The score is the best agreement with the sample that a completion of (prefix, value) reaches. One record changes
     it by at most 1 on any two samples, so the oracle is bounded-range, hence epsilon-DP, on all inputs, not only
-    realizable ones. For components with few values; it lists them all.
+    realizable ones.
 
-    concept_class: the class with no component fixed. epsilon: in nats, eps_A.
+    concept_class: the class with no component fixed. epsilon: in nats, eps_A. score: another score in its place,
+    declared to have sensitivity 1 and to ignore the order of the sample.
     """
 
     ignores_order = True
@@ -69,7 +70,7 @@ class ExponentialOracle:
     def __init__(self, concept_class: ConceptClass, epsilon: float | Fraction) -> None:
         self.concept_class = concept_class
         self.epsilon = epsilon
-        self.base = self._mechanism((), (0,)).base
+        self.base = rational_base(epsilon)
 
     @property
     def event(self) -> BoundedRangeDpEvent:
@@ -77,20 +78,17 @@ class ExponentialOracle:
         return BoundedRangeDpEvent(log_width_up(self.base**2))
 
     def choose(self, prefix: Sequence[Any], sample: Sample, *, rng: np.random.Generator | None) -> Any:
-        return self._over(prefix).release(sample, rng=rng)
+        return self._over(tuple(prefix)).release(sample, rng=rng)
 
     def distribution(self, prefix: Sequence[Any], sample: Sample) -> Mapping[Any, Fraction]:
-        return self._over(prefix).distribution(sample)
+        return self._over(tuple(prefix)).distribution(sample)
 
-    def _over(self, prefix: Sequence[Any]) -> ExponentialMechanism:
+    def _over(self, prefix: tuple[Any, ...]) -> ExponentialMechanism:
         values = self.concept_class.prefix(prefix).next_values()
         if len(values) > _MAX_VALUES:
             raise ValueError(
                 f"an ExponentialOracle lists at most {_MAX_VALUES} values of a component, got {len(values)}"
             )
-        return self._mechanism(tuple(prefix), tuple(values))
-
-    def _mechanism(self, prefix: tuple[Any, ...], values: tuple[Any, ...]) -> ExponentialMechanism:
         return ExponentialMechanism(
             values,
             lambda sample, value: best_agreement(self.concept_class.prefix((*prefix, value)), sample),
