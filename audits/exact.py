@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dp_accounting import ZCDpEvent
 
 from accounting import (
     ApproximateDpEvent,
     BoundedRangeDpEvent,
     Claim,
+    RdpDpEvent,
     RelationMismatchError,
     Trust,
     UnsupportedEventError,
@@ -34,6 +36,7 @@ from audits.exact_checks import ApproximateCheck, BoundedRangeCheck, ClaimCheck,
 from audits.exact_laws import Arithmetic, RationalLaw
 from audits.exact_pairs import Bounds, CurvePoint, Event, FinitePair
 from audits.exact_profiles import ProfileCheck
+from audits.exact_renyi import RdpCheck, ZcdpCheck
 from audits.loading import describe_exception
 from audits.rendering import readable
 from audits.verdicts import Status, Verdict
@@ -249,6 +252,10 @@ def check_for(claim: Claim) -> ClaimCheck:
             return ApproximateCheck(epsilon, delta)
         case BoundedRangeDpEvent(eta=eta):
             return BoundedRangeCheck(eta)
+        case RdpDpEvent(orders=orders, values=values):
+            return RdpCheck(orders, values)
+        case ZCDpEvent(rho=rho, xi=xi):
+            return ZcdpCheck(rho, xi)
         case _:
             return ProfileCheck(claim.profile)
 

@@ -76,8 +76,8 @@ class ApproximateCheck(ClaimCheck):
         self._violated = False
         self._excess = Fraction(0)
         self._delta_found = Fraction(0)
-        self._least = _Extreme()
-        self._most: _Extreme | None = None
+        self._least = Extreme()
+        self._most: Extreme | None = None
 
     def observe(self, pair: FinitePair, where: Where) -> None:
         for direction, place in ((pair, where), (pair.reversed, where[::-1])):
@@ -120,7 +120,7 @@ class ApproximateCheck(ClaimCheck):
             )
         return Findings(
             violated=self._violated,
-            undecided=_too_fine(self._excess) if self._excess else None,
+            undecided=too_fine(self._excess) if self._excess else None,
             claim_epsilon=self._epsilon,
             claim_delta=self._delta,
             epsilon_lower=lower,
@@ -174,7 +174,7 @@ class BoundedRangeCheck(ClaimCheck):
         bounds = (log_factor(self._sure_width).lower, log_factor(self._width).upper)
         return Findings(
             violated=self._violated,
-            undecided=_too_fine(FLOAT_SLACK) if self._undecided else None,
+            undecided=too_fine(FLOAT_SLACK) if self._undecided else None,
             claim_epsilon=self._eta,
             claim_delta=0.0,
             epsilon_lower=pure.epsilon_lower,
@@ -189,7 +189,7 @@ class BoundedRangeCheck(ClaimCheck):
         )
 
 
-class _Extreme:
+class Extreme:
     """The largest "smallest factor" over the directions offered, and the direction that needs it.
 
     A direction is sorted only when it beats the record: ``H_c > delta`` at the record c says so in one pass.
@@ -306,7 +306,8 @@ def above_exp(value: Fraction | None, exponent: Fraction) -> bool:
         bits *= 2
 
 
-def _too_fine(excess: Fraction) -> str:
+def too_fine(excess: Fraction) -> str:
+    """Why float laws leave a claim open."""
     return (
         f"the laws are given in floating point and exceed the claim by at most {float(excess):.2g}, which rounding may "
         f"have made (up to {float(FLOAT_SLACK):g} counts as rounding): give the distribution in Fractions for an answer"
@@ -319,10 +320,12 @@ __all__ = [
     "ApproximateCheck",
     "BoundedRangeCheck",
     "ClaimCheck",
+    "Extreme",
     "Findings",
     "Where",
     "above_exp",
     "describe_event",
     "event_witness",
+    "too_fine",
     "widened",
 ]

@@ -261,6 +261,17 @@ class FinitePair:
         sums = zip(prefixes.below, prefixes.above, strict=True)
         return [(0.0, 0.0)] + [(below / self._scale_below, above / self._scale_above) for below, above in sums]
 
+    def merged(self) -> list[tuple[Fraction, Fraction]]:
+        """(P, Q) of the outcomes of equal likelihood ratio taken together, highest ratio first."""
+        prefixes = self._sorted()
+        groups = []
+        above = below = 0
+        for sum_above, sum_below in zip(prefixes.above, prefixes.below, strict=True):
+            mass = Fraction(sum_above - above, self._scale_above), Fraction(sum_below - below, self._scale_below)
+            groups.append(mass)
+            above, below = sum_above, sum_below
+        return groups
+
     def likelihood_range(self) -> tuple[Event, Event]:
         """The outcomes of highest and of lowest likelihood ratio P(o)/Q(o), each as an event."""
         prefixes = self._sorted()

@@ -186,9 +186,9 @@ class ProfileCheck(ClaimCheck):
             delta_found=self._hull.value(factor),
             worst=event_witness(vertex.direction.event_at(claimed), vertex.where),
             notes=(
-                "the claim is a whole curve, compared with an upper bound on it by float values at "
-                f"{len(self._values)} points, by convexity between them, up to epsilon {LARGEST_EPSILON:g}; "
-                "epsilon and delta shown as claimed are the point of the curve that came closest",
+                "what is compared is the whole curve that the claim implies, as the accountant bounds it from above: "
+                f"values at {len(self._values)} points, convexity between them, up to epsilon {LARGEST_EPSILON:g}; "
+                "epsilon and delta shown as claimed are the point of it that came closest",
             ),
         )
 
@@ -294,4 +294,4 @@ class ProfileCheck(ClaimCheck):
         return breakpoints[(first + end) // 2] if first < end else math.sqrt(low) * math.sqrt(high)
 
 
-__all__ = ["CURVE_SLACK", "FINEST", "LARGEST_EPSILON", "ProfileCheck"]
+__all__ = ["CURVE_SLACK", "FINEST", "LARGEST_EPSILON", "Profile", "ProfileCheck"]

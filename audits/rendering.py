@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import numbers
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _DEPTH = 6
+_MEMBERS = 10_000
 
 
 def readable(value: object, *, limit: int = 200) -> str:
@@ -51,60 +54,65 @@ class _NotPlainError(Exception):
     """The value is too long or too deep to be given whole."""
 
 
-def _plain(value: object, room: int, depth: int) -> tuple[Any, int]:
+def _plain(value: Any, room: int, depth: int) -> tuple[Any, int]:
     """The JSON form of `value` and the characters left of `room`."""
-    if room <= 0 or depth < 0:
+    if isinstance(value, np.generic):
+        value = value.item()
+    kind = type(value)
+    if depth < 0:
         raise _NotPlainError
-    if value is None or isinstance(value, (bool, str)):
-        return value, room - (len(value) if isinstance(value, str) else 5)
-    if isinstance(value, numbers.Integral):
-        return int(value), room - len(str(value))
-    if isinstance(value, (float, numbers.Real)) and not isinstance(value, numbers.Rational):
-        number = float(value)
-        return (number if math.isfinite(number) else readable(number)), room - 20
-    if type(value) in (tuple, list):
+    if value is None or kind is bool:
+        return value, _left(room, 5)
+    if kind is str:
+        return value, _left(room, len(value))
+    if kind is int:
+        return value, _left(room, value.bit_length() // 3)
+    if kind is float:
+        return (value if math.isfinite(value) else repr(value)), _left(room, 20)
+    if kind is tuple or kind is list:
         items = []
-        for item in value:  # type: ignore[attr-defined]
-            plain, room = _plain(item, room - 2, depth - 1)
+        for item in value:
+            plain, room = _plain(item, _left(room, 2), depth - 1)
             items.append(plain)
         return items, room
-    if type(value) is dict:
+    if kind is dict and all(type(key) is str for key in value):
         entries = {}
         for key, item in value.items():
-            if not isinstance(key, str):
-                break
-            entries[key], room = _plain(item, room - len(key) - 4, depth - 1)
-        else:
-            return entries, room
-    text = readable(value, limit=room)
-    return text, room - len(text)
+            entries[key], room = _plain(item, _left(room, len(key) + 4), depth - 1)
+        return entries, room
+    text = readable(value, limit=max(room, 20))
+    return text, _left(room, len(text))
 
 
-def _render(value: object, budget: int, depth: int) -> str:
+def _left(room: int, used: int) -> int:
+    if used > room:
+        raise _NotPlainError
+    return room - used
+
+
+def _render(value: Any, budget: int, depth: int) -> str:
     if depth < 0:
         return "..."
+    if isinstance(value, np.generic):
+        value = value.item()
     kind = type(value)
-    if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, numbers.Number) and kind.__module__ == "numpy":
-        return repr(value.item())  # type: ignore[attr-defined]
-    if kind is str and len(value) > 2 * budget:  # type: ignore[arg-type]
-        return repr(value[:budget]) + "..."  # type: ignore[index]
+    if kind is str and len(value) > 2 * budget:
+        return repr(value[:budget]) + "..."
     if kind is tuple or kind is list:
         opening, closing = ("(", ")") if kind is tuple else ("[", "]")
-        inside, whole = _join(value, budget, depth)  # type: ignore[arg-type]
-        return opening + inside + ("," if kind is tuple and whole == 1 else "") + closing
+        inside, count = _join(value, budget, depth)
+        return opening + inside + ("," if kind is tuple and count == 1 else "") + closing
     if kind is set or kind is frozenset:
-        members = sorted(_render(item, budget, depth - 1) for item in _some(value, 10_000))  # type: ignore[arg-type]
-        return "{" + ", ".join(members) + "}" if members else "{}"
+        members = sorted(_render(item, budget, depth - 1) for item in itertools.islice(value, _MEMBERS))
+        return "{" + ", ".join(members) + "}"
     if kind is dict:
-        inside, _ = _join(value.items(), budget, depth, pairs=True)  # type: ignore[attr-defined]
+        inside, _ = _join(value.items(), budget, depth, pairs=True)
         return "{" + inside + "}"
     try:
-        text = repr(value)
+        text = str(value) if kind is Fraction else repr(value)
     except Exception:
         return f"<{kind.__name__} without a repr>"
-    return " ".join(_ADDRESS.sub("", text).split()) if text.startswith("<") else " ".join(text.split("\n"))
+    return " ".join(_ADDRESS.sub("", text).split())
 
 
 def _join(items: Collection[Any], budget: int, depth: int, *, pairs: bool = False) -> tuple[str, int]:
@@ -122,13 +130,6 @@ def _join(items: Collection[Any], budget: int, depth: int, *, pairs: bool = Fals
         parts.append(text)
         used += len(text) + 2
     return ", ".join(parts), len(items)
-
-
-def _some(items: Iterable[Any], count: int) -> Iterable[Any]:
-    for index, item in enumerate(items):
-        if index == count:
-            return
-        yield item
 
 
 def _cut(text: str, limit: int) -> str:
