@@ -234,6 +234,15 @@ class PowerSampler:
         return table
 
 
+def draw_indices(weights: Sequence[int], size: int, rng: np.random.Generator | None) -> NDArray[np.int64]:
+    """`size` independent draws of `draw_index`, exactly and fast, however large the weights."""
+    kept = [position for position, weight in enumerate(weights) if check_int(f"weights[{position}]", weight, lo=0)]
+    if not kept:
+        raise ValueError(f"weights must not all be zero, got {list(weights)!r}")
+    sampler = PowerSampler(range(len(kept), 0, -1), [weights[position] for position in kept], Fraction(1))
+    return np.array(kept, dtype=np.int64)[sampler.draw_many(size, rng)]
+
+
 def _power_bounds(base: Fraction, exponent: int, precision: int) -> tuple[int, int]:
     """Integers ``lo <= base**exponent * 2**precision <= hi``, base in [0, 1]: repeated squaring, rounded outwards."""
     low = high = 1 << precision
