@@ -90,13 +90,7 @@ def _label_boost_carrier_cases() -> list[AuditCase]:
     source = "Lemma 3.17"
     return [
         _paper("thresholds, three records", line, ReplaceOne(_records(range(4)), 3), PAPER_EPSILON, source),
-        _paper(
-            "affine functions, two records",
-            affine,
-            ReplaceOne(_records(affine_class().domain), 2),
-            PAPER_EPSILON,
-            source,
-        ),
+        _paper("affine functions, two records", affine, squares, PAPER_EPSILON, source),
         _paper("1024 labellings, one split", many, many_pair, PAPER_EPSILON, source, extremal=True),
         _paper("thresholds, one gap split", heavy, heavy_pair, PAPER_EPSILON, source, extremal=True),
     ]
