@@ -113,12 +113,8 @@ def run(
         ValueError: nothing matches.
     """
     began = time.monotonic()
+    chosen = choose([entry.name for entry in entries], only)
     seeds = np.random.SeedSequence(settings.seed).spawn(len(entries))  # by place, so that `only` changes no seed
-    chosen = [index for index, entry in enumerate(entries) if only is None or _matches(entry.name, only)]
-    if not chosen:
-        names = [entry.name for entry in entries]
-        listed = "; ".join(names[:20]) + ("; ..." if len(names) > 20 else "")
-        raise ValueError(f"no claim matches {only!r}{hint(only or '', names)}; the claims are: {listed or 'none'}")
     audience = reporter or Silent()
     with Interrupts() as interrupts:
         rows = _Rows([entries[index] for index in chosen], [seeds[index] for index in chosen], settings, audience)
@@ -136,6 +132,19 @@ def run(
             interrupted=interrupts.count > 0,
             versions=versions(),
         )
+
+
+def choose(names: Sequence[str], only: str | None) -> list[int]:
+    """The places of the names that match `only` (all, when None).
+
+    Raises:
+        ValueError: none does.
+    """
+    chosen = [index for index, name in enumerate(names) if only is None or _matches(name, only)]
+    if not chosen:
+        listed = "; ".join(names[:20]) + ("; ..." if len(names) > 20 else "")
+        raise ValueError(f"no claim matches {only!r}{hint(only or '', names)}; the claims are: {listed or 'none'}")
+    return chosen
 
 
 class _Rows:

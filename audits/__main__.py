@@ -1,0 +1,5 @@
+"""``python -m audits`` is ``dpledger``."""
+
+from audits.cli import main
+
+main()

@@ -1,0 +1,329 @@
+"""The command line, ``dpledger``.
+
+Results go to standard output, progress and errors to standard error. Exit codes: 0 every claim holds (to the stated
+power), 1 a claim is refuted, 2 wrong usage, bad input, or a claim that could not be checked, 3 inconclusive under
+``--strict``, 70 a defect of this program, 130 interrupted. Where several apply, a refutation comes first, then an
+error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from accounting import Ledger, check_epsilon, check_probability, relation_name
+from audits.claims_file import (
+    ClaimSpec,
+    check_confidence,
+    check_method,
+    check_neighbouring,
+    check_parameters,
+    check_timeout,
+    read_claims,
+)
+from audits.files import prepare, write_text
+from audits.junit import junit_xml
+from audits.loading import one_paragraph, split_target
+from audits.neighbours import from_config
+from audits.pages import verification_page
+from audits.progress import reporter_for
+from audits.reports import default_deltas, ledger_json, show_ledger
+from audits.runs import Settings, choose, own_entries, run
+from audits.tables import show_errors, show_mechanisms, show_run
+from audits.verification import VerificationRun
+from mechanisms import registered
+
+app = typer.Typer(
+    name="dpledger",
+    help="Check differential-privacy claims: verify them, audit a mechanism, report what a ledger adds up to.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+EXIT_BAD_INPUT = 2
+EXIT_DEFECT = 70
+
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON; - for standard output.")
+]
+HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the results as one HTML page.")]
+JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all randomness; drawn afresh and printed when left out.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 3 when a claim stays inconclusive.")]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C", help="1 - (the probability that the run refutes any true claim); else the file's, else 0.95."
+    ),
+]
+MaxRuns = Annotated[
+    int | None, typer.Option("--max-runs", metavar="N", help="Runs of a mechanism for one claim, at most.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="Seconds that one call of a mechanism may take; else the file's, else 30."),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget-seconds", metavar="S", help="Seconds for the whole run; what is not done is inconclusive."),
+]
+
+
+class _Output(Console):
+    """Standard output, whose reader may go away (``| head``) without changing the exit code."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Where a run is written to."""
+
+    json: Path | None = None
+    html: Path | None = None
+    junit: Path | None = None
+
+    def prepare(self) -> None:
+        """Refuse a place that cannot be written before the work, not after it."""
+        for path in (self.json, self.html, self.junit):
+            if path is not None and not _is_stdout(path):
+                prepare(path)
+
+
+def main() -> None:
+    """The entry point of ``dpledger`` and ``python -m audits``."""
+    try:
+        app()
+    except Exception:
+        traceback.print_exc()
+        _errors().print(Text("dpledger: this is a defect of dpledger, not of your input; please report it."))
+        sys.exit(EXIT_DEFECT)
+
+
+@app.command()
+def verify(
+    claims: Annotated[
+        Path | None, typer.Argument(metavar="[CLAIMS.toml]", help="A claims file; without one, the product itself.")
+    ] = None,
+    own: Annotated[bool, typer.Option("--own", help="Check the product's own mechanisms too.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only claims whose name matches: a part of it, or a glob.")
+    ] = None,
+    confidence: Confidence = None,
+    max_runs: MaxRuns = None,
+    timeout: Timeout = None,
+    budget_seconds: Budget = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes at a time; as many as processors when left out.")
+    ] = None,
+    thorough: Annotated[bool, typer.Option("--thorough", help="With the slow cases of the own mechanisms.")] = False,
+    seed: Seed = None,
+    strict: Strict = False,
+    json_file: JsonFile = None,
+    html_file: HtmlFile = None,
+    junit_file: JunitFile = None,
+) -> None:
+    """Verify the privacy claims of a claims file, or of this product."""
+    files = _Files(json_file, html_file, junit_file)
+    with _bad_input():
+        files.prepare()
+        file = None if claims is None else read_claims(claims)
+        settings = Settings.of(
+            file,
+            confidence=confidence,
+            max_runs=max_runs,
+            timeout=timeout,
+            budget_seconds=budget_seconds,
+            jobs=jobs if jobs is not None else os.cpu_count() or 1,
+            seed=seed,
+        )
+        ours = own_entries(thorough=thorough) if own or file is None else []
+        entries = [*ours, *(file.claims if file is not None else ())]
+        choose([entry.name for entry in entries], only)
+    _deliver(run(entries, settings, only=only, reporter=reporter_for(_errors())), files, strict=strict)
+
+
+@app.command()
+def audit(
+    target: Annotated[
+        str, typer.Argument(metavar="MODULE_OR_FILE:NAME", help="The mechanism: pkg.module:name or path/file.py:name.")
+    ],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The claimed epsilon, in nats.")],
+    delta: Annotated[float, typer.Option(metavar="D", help="The claimed delta; 0 is the strongest claim.")] = 0.0,
+    relation: Annotated[
+        str | None, typer.Option(metavar="replace-one|add-remove", help="When two datasets are neighbours.")
+    ] = None,
+    values: Annotated[
+        str | None, typer.Option(metavar="JSON", help="A list of possible records, e.g. [0, 1]; with --size.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(metavar="N", help="Records in a dataset; under add-remove the most there can be.")
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="A list of pairs of neighbouring datasets, in place of --values."),
+    ] = None,
+    parameters: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Keyword arguments of the mechanism, e.g. '{\"scale\": 1.0}'.")
+    ] = None,
+    promise: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The condition under which the claim holds.")
+    ] = None,
+    method: Annotated[str, typer.Option(metavar="auto|exact|sequential", help="How to audit.")] = "auto",
+    confidence: Confidence = None,
+    max_runs: MaxRuns = None,
+    timeout: Timeout = None,
+    budget_seconds: Budget = None,
+    seed: Seed = None,
+    strict: Strict = False,
+    json_file: JsonFile = None,
+    html_file: HtmlFile = None,
+    junit_file: JunitFile = None,
+) -> None:
+    """Audit one mechanism: try to refute that it is (epsilon, delta)-DP."""
+    files = _Files(json_file, html_file, junit_file)
+    with _bad_input():
+        files.prepare()
+        split_target(target)
+        known = check_neighbouring("--relation", relation)
+        spec = ClaimSpec(
+            name=target,
+            mechanism=target,
+            folder=Path.cwd(),
+            parameters=check_parameters("--parameters", _json("--parameters", parameters or "{}")),
+            epsilon=check_epsilon("--epsilon", epsilon),
+            delta=check_probability("--delta", delta),
+            domain=from_config(_neighbours(relation_name(known), values, size, pairs), known, key="neighbours"),
+            source="the command line",
+            promise=promise,
+            method=check_method("--method", method),
+        )
+        settings = Settings.of(
+            None,
+            confidence=None if confidence is None else check_confidence("--confidence", confidence),
+            max_runs=max_runs,
+            timeout=None if timeout is None else check_timeout("--timeout", timeout),
+            budget_seconds=budget_seconds,
+            seed=seed,
+        )
+    _deliver(run([spec], settings, reporter=reporter_for(_errors())), files, strict=strict)
+
+
+@app.command()
+def report(
+    ledger_file: Annotated[Path, typer.Argument(metavar="LEDGER.json", help="A ledger, as Ledger.save wrote it.")],
+    deltas: Annotated[
+        list[float] | None,
+        typer.Option("--delta", metavar="D", help="Report epsilon at this delta; may be repeated; else the budget's."),
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Report what a ledger's charges add up to."""
+    with _bad_input():
+        _Files(json_file).prepare()
+        ledger = Ledger.load(ledger_file)
+        wanted = tuple(check_probability("--delta", delta) for delta in deltas or ()) or default_deltas(ledger)
+        if not wanted:
+            raise ValueError(f"--delta is needed: the ledger {ledger_file} has no budget that would name one")
+    if json_file is not None:
+        _write_json(json_file, ledger_json(ledger, wanted))
+    if json_file is None or not _is_stdout(json_file):
+        show_ledger(_Output(), ledger, wanted)
+
+
+@app.command()
+def mechanisms(json_file: JsonFile = None) -> None:
+    """List every registered mechanism with its claim, relation, promise and source."""
+    with _bad_input():
+        _Files(json_file).prepare()
+    listed = registered()
+    if json_file is not None:
+        rows = [
+            {
+                "name": entry.name,
+                "summary": entry.summary,
+                "claim": entry.guarantee,
+                "relation": relation_name(entry.relation),
+                "promise": entry.promise,
+                "source": entry.source,
+            }
+            for entry in listed
+        ]
+        _write_json(json_file, {"schema": 1, "mechanisms": rows})
+    if json_file is None or not _is_stdout(json_file):
+        show_mechanisms(_Output(), listed)
+
+
+@contextlib.contextmanager
+def _bad_input() -> Iterator[None]:
+    """Turns what a check of the user's input raises into one paragraph on standard error and exit code 2."""
+    try:
+        yield
+    except (TypeError, ValueError, OSError) as error:
+        _errors().print(Text(f"dpledger: {one_paragraph(error, 2000)}", style="bold red"), soft_wrap=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+
+
+def _errors() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def _deliver(found: VerificationRun, files: _Files, *, strict: bool) -> None:
+    """Write the files, print the tables, exit."""
+    command = shlex.join(["dpledger", *sys.argv[1:]])
+    if files.json is None or not _is_stdout(files.json):
+        show_run(_Output(highlight=False), found)
+    show_errors(_errors(), found)
+    with _bad_input():  # a full disk, a folder that went away: the results are on the screen
+        if files.json is not None:
+            _write_json(files.json, {**found.to_json(), "command": command})
+        if files.html is not None:
+            write_text(files.html, verification_page(found, command=command))
+        if files.junit is not None:
+            write_text(files.junit, junit_xml(found, strict=strict))
+    raise typer.Exit(found.exit_code(strict=strict))
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if _is_stdout(path):
+        typer.echo(text, nl=False)
+    else:
+        write_text(path, text)
+
+
+def _is_stdout(path: Path) -> bool:
+    return str(path) == "-"
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name} must be JSON, got {text!r}: {error}") from None
+
+
+def _neighbours(relation: str, values: str | None, size: int | None, pairs: Path | None) -> dict[str, Any]:
+    """The options as the table that a claims file would have."""
+    if pairs is not None:
+        if values is not None or size is not None:
+            raise ValueError("--pairs stands alone: give either --pairs, or --values and --size")
+        return {"pairs": _json(f"--pairs {pairs}", pairs.read_text(encoding="utf-8"))}
+    if values is None or size is None:
+        raise ValueError("the datasets to try are needed: give --values and --size, or --pairs")
+    return {"values": _json("--values", values), "size" if relation == "replace-one" else "max_size": size}

@@ -1,0 +1,166 @@
+"""What a verification run says, in the words that the terminal, the HTML page and the JUnit file share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from accounting import Trust, relation_name
+from audits.figures import counted, shown, shown_lower, shown_upper
+from audits.loading import one_paragraph
+from audits.verdicts import Status, Verdict
+from audits.verification import Row, VerificationRun
+
+MEANINGS = {
+    Status.PROVED: (
+        "Every pair of neighbours in the stated finite domain was compared by exact calculation from the distribution "
+        "that the mechanism states, and none exceeds the claim. Datasets outside the domain are not covered, nor is a "
+        "sampler that departs from the stated distribution."
+    ),
+    Status.CONSISTENT: (
+        "The samples drawn do not contradict the claim. This is not a proof. The epsilon under 'would catch' says how "
+        "large a violation, on the events seen and the pairs tried, would have been refuted with 95 % power; smaller "
+        "violations, rarer events and other datasets are not excluded."
+    ),
+    Status.REFUTED: (
+        "The claim is false: two neighbouring datasets and an event are shown whose probabilities differ by more than "
+        "the claim allows; by exact calculation, or from samples with at most the stated probability of error."
+    ),
+    Status.INCONCLUSIVE: "Neither: the audit was stopped before it could tell, or the claim could not be checked.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RowText:
+    """One row of a verification run as text.
+
+    word: PROVED, CONSISTENT, REFUTED, INCONCLUSIVE, or ERROR for a claim that could not be checked. claimed, paper,
+    found, catches: epsilons. ratio: found / claimed. effort: what was done. said: the verdict in a sentence.
+    """
+
+    name: str
+    mechanism: str
+    word: str
+    relation: str
+    promise: str | None
+    claimed: str
+    paper: str | None
+    found: str
+    catches: str
+    ratio: str
+    effort: str
+    seconds: str
+    source: str | None
+    domain: str | None
+    trust: str | None
+    notes: tuple[str, ...]
+    said: str
+    error: str | None
+
+
+def row_text(row: Row) -> RowText:
+    """The text of one row."""
+    word = "ERROR" if row.error is not None and row.status is Status.INCONCLUSIVE else row.status.value
+    if not isinstance(row, Verdict):
+        return RowText(
+            name=row.name,
+            mechanism=row.mechanism or "-",
+            word=word,
+            relation="-",
+            promise=None,
+            claimed="-",
+            paper=None,
+            found="-",
+            catches="-",
+            ratio="-",
+            effort="-",
+            seconds="-",
+            source=None,
+            domain=None,
+            trust=None,
+            notes=(),
+            said=row.summary(),
+            error=row.error,
+        )
+    return RowText(
+        name=row.name,
+        mechanism=row.mechanism,
+        word=word,
+        relation=relation_name(row.relation),
+        promise=row.promise,
+        claimed=_with_delta(shown(row.claim_epsilon), row.claim_delta),
+        paper=None if row.paper_epsilon is None else _with_delta(shown(row.paper_epsilon), row.paper_delta or 0.0),
+        found=_found(row),
+        catches="-" if row.status is Status.REFUTED else shown_upper(row.epsilon_detectable),
+        ratio=_ratio(row),
+        effort=_effort(row),
+        seconds=f"{row.seconds:.1f}",
+        source=row.source,
+        domain=row.domain,
+        trust=_TRUST[row.trust],
+        notes=row.notes,
+        said=row.summary(),
+        error=row.error,
+    )
+
+
+_TRUST = {
+    Trust.EXACT: "exact arithmetic",
+    Trust.IDEALISED: "exact for the numbers as given in floating point",
+    Trust.EMPIRICAL: "a confidence statement from samples",
+}
+
+
+def headline(run: VerificationRun) -> str:
+    """How many claims there were and what became of them."""
+    errors = sum(row_text(row).word == "ERROR" for row in run.verdicts)
+    counts = {status.value.lower(): run.count(status) for status in Status}
+    counts["inconclusive"] -= errors
+    parts = [f"{count} {word}" for word, count in (*counts.items(), ("not checked", errors)) if count]
+    stopped = "; the run was interrupted" if run.interrupted else ""
+    return f"{counted(len(run), 'claim')}: {', '.join(parts)}{stopped}"
+
+
+def how_to_repeat(run: VerificationRun) -> str:
+    """Seed, confidence and time in a line."""
+    return f"seed {run.seed}, confidence {run.confidence:g}, {run.seconds:.1f} s"
+
+
+def shared_notes(run: VerificationRun) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(note, names of the claims that it is about), each note once, in order."""
+    found: dict[str, list[str]] = {}
+    for row in run.verdicts:
+        if isinstance(row, Verdict):
+            for note in row.notes:
+                found.setdefault(one_paragraph(note), []).append(row.name)
+    return tuple((note, tuple(names)) for note, names in found.items())
+
+
+def _with_delta(epsilon: str, delta: float) -> str:
+    return f"{epsilon}, {shown(delta)}" if delta else epsilon
+
+
+def _found(row: Verdict) -> str:
+    if row.epsilon_upper is None:
+        return "-" if row.epsilon_lower is None else f">= {shown_lower(row.epsilon_lower)}"
+    lower, upper = row.epsilon_lower, row.epsilon_upper
+    if lower is None:
+        return f"<= {shown_upper(upper)}"
+    if math.isclose(lower, upper, rel_tol=1e-6, abs_tol=1e-9) or lower == upper:
+        return shown(upper)
+    return f"{shown_lower(lower)} to {shown_upper(upper)}"
+
+
+def _ratio(row: Verdict) -> str:
+    found = row.epsilon_upper if row.epsilon_upper is not None else row.epsilon_lower
+    if found is None or not 0 < row.claim_epsilon < math.inf:
+        return "-"
+    ratio = found / row.claim_epsilon
+    return f"{ratio:.1%}" if ratio < 10 else shown(ratio) + "x"
+
+
+def _effort(row: Verdict) -> str:
+    if row.error is not None and not row.pairs_tried:
+        return "-"
+    pairs = counted(row.pairs_tried, "pair")
+    return f"{row.method}, {counted(row.runs, 'run')}, {pairs}" if row.runs else f"{row.method}, {pairs}"
