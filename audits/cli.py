@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -42,7 +43,7 @@ from audits.progress import reporter_for
 from audits.reports import default_deltas, ledger_json, show_ledger
 from audits.runs import Settings, choose, own_entries, run
 from audits.tables import show_errors, show_mechanisms, show_run
-from audits.verification import VerificationRun
+from audits.verification import EXIT_INTERRUPTED, VerificationRun
 from mechanisms import registered
 
 app = typer.Typer(
@@ -107,6 +108,7 @@ class _Files:
 
 def main() -> None:
     """The entry point of ``dpledger`` and ``python -m audits``."""
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(EXIT_INTERRUPTED))  # a run in progress handles it by itself
     try:
         app()
     except Exception:

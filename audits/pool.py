@@ -43,8 +43,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended: with an answer (an error, too, is one), or stopped ("budget", "interrupted") before it had
-    one.
+    """How a job ended.
+
+    answer: a result or an error; None when the job was given up. stopped: why it was told to end early ("budget",
+    "interrupted"), None when it was not. started: whether it had a process.
     """
 
     answer: Answer | None = None
@@ -95,6 +97,7 @@ class _Active:
     job: Job
     began: float
     told: float | None = None
+    stopped: str | None = None
 
 
 @dataclass(slots=True)
@@ -174,7 +177,7 @@ class Pool:
                 continue
             seconds = time.monotonic() - active.began
             if isinstance(message, Answer):
-                end(worker, Ending(message, seconds=seconds))
+                end(worker, Ending(message, stopped=active.stopped, seconds=seconds))
                 if active.job.trusted:
                     self._idle.append(worker)
                 else:
@@ -203,11 +206,11 @@ class Pool:
             worker.kill()
             end(worker, Ending(Answer(error=error), seconds=now - active.began))
         elif reason is not None and active.told is None:
-            active.told = now
+            active.told, active.stopped = now, reason
             worker.send(Stop())
         elif active.told is not None and (self.interrupts.count > 1 or now - active.told > GRACE_SECONDS):
             worker.kill()
-            end(worker, Ending(stopped=reason or "budget", seconds=now - active.began))
+            end(worker, Ending(stopped=active.stopped, seconds=now - active.began))
 
 
 def _overdue(worker: Worker, timeout: float) -> str | None:

@@ -160,7 +160,7 @@ def _ratio(row: Verdict) -> str:
 
 
 def _effort(row: Verdict) -> str:
-    if row.error is not None and not row.pairs_tried:
+    if not row.pairs_tried and not row.runs:
         return "-"
     pairs = counted(row.pairs_tried, "pair")
     return f"{row.method}, {counted(row.runs, 'run')}, {pairs}" if row.runs else f"{row.method}, {pairs}"

@@ -8,6 +8,7 @@ their code does.
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import math
 import secrets
@@ -205,7 +206,12 @@ class _Rows:
 
     def settle(self, index: int, ending: Ending) -> None:
         verdict = ending.answer.verdict if ending.answer is not None else None
-        self._settle(index, verdict or self._unfinished(self._entries[index], ending))
+        if verdict is None:
+            verdict = self._unfinished(self._entries[index], ending)
+        elif ending.stopped is not None and verdict.reason is not None:
+            reason = f"{_STOPPED[ending.stopped]} before the audit was complete"
+            verdict = dataclasses.replace(verdict, reason=reason, interrupted=ending.stopped == "interrupted")
+        self._settle(index, verdict)
 
     def _settle(self, index: int, row: Row) -> None:
         self._rows[index] = row

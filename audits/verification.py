@@ -11,6 +11,7 @@ from typing import Any
 from audits.verdicts import Status, Verdict
 
 SCHEMA = 1
+EXIT_INTERRUPTED = 130
 _DISTRIBUTIONS = ("dpledger", "dp-accounting", "numpy", "scipy")
 
 
@@ -92,7 +93,7 @@ class VerificationRun:
         """
         refuted = self.count(Status.REFUTED) > 0
         inconclusive = strict and self.count(Status.INCONCLUSIVE) > 0
-        codes = ((refuted, 1), (bool(self.errors), 2), (self.interrupted, 130), (inconclusive, 3))
+        codes = ((refuted, 1), (bool(self.errors), 2), (self.interrupted, EXIT_INTERRUPTED), (inconclusive, 3))
         return next((code for applies, code in codes if applies), 0)
 
     @property
