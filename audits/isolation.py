@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from audits.loading import one_paragraph
-from audits.worker import Answer, Beat, Stop, Task
+from audits.worker import Answer, Beat, Ended, Stop, Task
 
 _LAST_WORDS = 20
+_LAST_WORDS_SECONDS = 0.1
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -33,11 +34,13 @@ class Gone:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """A worker process. Its answers arrive in `inbox` as (worker, answer), and last of all `Gone`; `beat` is its last
-    sign of life.
+    """A worker process, for one task after the other.
+
+    What it says arrives in `inbox` as (worker, message): to each task an `Answer`, if it comes so far, then `Ended`, or
+    `Gone` when the worker takes no more tasks. `beat` is the last sign of life of the task in progress.
     """
 
-    inbox: queue.SimpleQueue[tuple[Worker, Answer | Gone]]
+    inbox: queue.SimpleQueue[tuple[Worker, Answer | Ended | Gone]]
     beat: Beat | None = None
     heard: float = field(default_factory=time.monotonic)
     _process: subprocess.Popen[bytes] = field(init=False)
@@ -57,10 +60,19 @@ class Worker:
         threading.Thread(target=self._keep_last_words, daemon=True).start()
         threading.Thread(target=self._receive, daemon=True).start()
 
-    def send(self, message: Task | Stop) -> None:
-        """Hand over a task or the wish to stop; a dead process is not told, its `Gone` is on the way."""
+    def begin(self, task: Task) -> None:
+        """Hand over a task."""
+        self.beat, self.heard = None, time.monotonic()
+        self._last_words.clear()
+        self._send(task)
+
+    def stop(self) -> None:
+        """Ask the task in progress to end soon, with what it has."""
+        self._send(Stop())
+
+    def _send(self, message: Task | Stop) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a dead process is not told; its `Gone` is on the way
             pickle.dump(message, self._process.stdin)
             self._process.stdin.flush()
 
@@ -80,9 +92,10 @@ class Worker:
         self.dismiss()
         self._process.wait()
 
-    def how_it_ended(self) -> str:
-        """In words, with the last line that it printed; to be asked after `Gone`."""
-        code = self._process.wait()
+    def how_it_ended(self, code: int | None) -> str:
+        """In words, with the last line that was printed. code: of `Ended`; None after `Gone`."""
+        code = self._process.wait() if code is None else code
+        time.sleep(_LAST_WORDS_SECONDS)  # they come by another way than the news of the end
         if code < 0:
             try:
                 name = signal.Signals(-code).name
@@ -104,7 +117,10 @@ class Worker:
             while True:
                 try:
                     message = pickle.load(stream)
-                except Exception:  # the end of the stream, or a stream that the dying process left torn
+                except EOFError:
+                    break
+                except Exception:  # torn in the middle of a message
+                    self._process.kill()
                     break
                 self.heard = time.monotonic()
                 if isinstance(message, Beat):

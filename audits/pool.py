@@ -16,7 +16,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from audits.isolation import Gone, Worker
-from audits.worker import Answer, Beat, Stop, Task
+from audits.worker import Answer, Beat, Ended, Task
 
 GRACE_SECONDS = 5.0
 """What a job that is told to stop gets to finish the call in progress and hand over what it has."""
@@ -31,14 +31,11 @@ _TICK_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task, and how long one call of the mechanism may take. trusted: our own code, which may share a process with
-    more of it.
-    """
+    """A task, and how long one call of the mechanism may take."""
 
     name: str
     task: Task
     timeout: float = math.inf
-    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +93,14 @@ class _Active:
     index: int
     job: Job
     began: float
+    answer: Answer | None = None
     told: float | None = None
     stopped: str | None = None
 
 
 @dataclass(slots=True)
 class Pool:
-    """Runs jobs, at most `width` at a time.
+    """Runs jobs, at most `width` at a time; a context manager, for its processes wait for further jobs.
 
     deadline: on the monotonic clock. observer: told of progress, in this thread.
     """
@@ -111,42 +109,44 @@ class Pool:
     interrupts: Interrupts
     deadline: float = math.inf
     observer: Observer = field(default_factory=Observer)
-    _inbox: queue.SimpleQueue[tuple[Worker, Answer | Gone]] = field(default_factory=queue.SimpleQueue)
+    _inbox: queue.SimpleQueue[tuple[Worker, Answer | Ended | Gone]] = field(default_factory=queue.SimpleQueue)
     _active: dict[Worker, _Active] = field(default_factory=dict)
     _idle: list[Worker] = field(default_factory=list)
     _looked: float = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for worker in self._active:
+            worker.kill()
+        for worker in self._idle:
+            worker.dismiss()
+        self._active.clear()
+        self._idle.clear()
 
     def run(self, jobs: Sequence[Job]) -> list[Ending]:
         """One ending a job, in the order of the jobs; returns early, with what there is, when stopped."""
         endings: dict[int, Ending] = {}
         waiting = collections.deque(enumerate(jobs))
 
-        def end(worker: Worker, ending: Ending) -> None:
-            active = self._active.pop(worker)
-            endings[active.index] = ending
-            self.observer.ended(active.index, ending)
+        def end(index: int, ending: Ending) -> None:
+            endings[index] = ending
+            self.observer.ended(index, ending)
 
-        try:
-            self._looked = time.monotonic()
-            while waiting or self._active:
-                reason = self._stopping()
-                while waiting and reason is None and len(self._active) < self.width:
-                    self._start(*waiting.popleft())
-                while waiting and reason is not None:
-                    index, _ = waiting.popleft()
-                    endings[index] = Ending(stopped=reason, started=False)
-                    self.observer.ended(index, endings[index])
-                self._receive(end)
-                self._forgive_suspension()
-                for worker, active in list(self._active.items()):
-                    self._look_after(worker, active, reason, end)
-        finally:
-            for worker in self._active:
-                worker.kill()
-            self._active.clear()
-            for worker in self._idle:
-                worker.dismiss()
-            self._idle.clear()
+        self._looked = time.monotonic()
+        while waiting or self._active:
+            reason = self._stopping()
+            while waiting and reason is None and len(self._active) < self.width:
+                self._start(*waiting.popleft())
+            while waiting and reason is not None:
+                end(waiting.popleft()[0], Ending(stopped=reason, started=False))
+            self._receive(end)
+            self._forgive_suspension()
+            for worker, active in list(self._active.items()):
+                self._look_after(worker, active, reason, end)
         return [endings[index] for index in range(len(jobs))]
 
     def _stopping(self) -> str | None:
@@ -155,14 +155,12 @@ class Pool:
         return "budget" if time.monotonic() >= self.deadline else None
 
     def _start(self, index: int, job: Job) -> None:
-        worker = self._idle.pop() if job.trusted and self._idle else Worker(self._inbox)
+        worker = self._idle.pop() if self._idle else Worker(self._inbox)
         self._active[worker] = _Active(index, job, time.monotonic())
-        worker.beat = None
-        worker.heard = time.monotonic()
-        worker.send(job.task)
+        worker.begin(job.task)
         self.observer.started(index)
 
-    def _receive(self, end: Callable[[Worker, Ending], None]) -> None:
+    def _receive(self, end: Callable[[int, Ending], None]) -> None:
         wait = _TICK_SECONDS
         while True:
             try:
@@ -171,21 +169,19 @@ class Pool:
                 return
             wait = 0.0
             active = self._active.get(worker)
-            if active is None:
-                if worker in self._idle:
-                    self._idle.remove(worker)
-                continue
-            seconds = time.monotonic() - active.began
             if isinstance(message, Answer):
-                end(worker, Ending(message, stopped=active.stopped, seconds=seconds))
-                if active.job.trusted:
-                    self._idle.append(worker)
-                else:
-                    worker.dismiss()
-            else:
-                during = f" during {worker.beat.doing}" if worker.beat and worker.beat.doing else ""
-                error = f"the process running the mechanism {worker.how_it_ended()}{during}"
-                end(worker, Ending(Answer(error=error), seconds=seconds))
+                if active is not None:
+                    active.answer = message
+                continue
+            if active is not None:
+                code = message.code if isinstance(message, Ended) else None
+                del self._active[worker]
+                answer = active.answer or Answer(error=_crash(worker, code))
+                end(active.index, Ending(answer, stopped=active.stopped, seconds=time.monotonic() - active.began))
+            if isinstance(message, Ended):
+                self._idle.append(worker)
+            elif worker in self._idle:
+                self._idle.remove(worker)
 
     def _forgive_suspension(self) -> None:
         """Count no silence against the workers while this process itself was stopped (Ctrl-Z) and could not hear."""
@@ -196,21 +192,27 @@ class Pool:
         self._looked = now
 
     def _look_after(
-        self, worker: Worker, active: _Active, reason: str | None, end: Callable[[Worker, Ending], None]
+        self, worker: Worker, active: _Active, reason: str | None, end: Callable[[int, Ending], None]
     ) -> None:
         now = time.monotonic()
         if worker.beat is not None:
             self.observer.progressed(active.index, worker.beat.done, worker.beat.total)
         error = _overdue(worker, active.job.timeout)
-        if error is not None:
-            worker.kill()
-            end(worker, Ending(Answer(error=error), seconds=now - active.began))
-        elif reason is not None and active.told is None:
+        if error is None and reason is not None and active.told is None:
             active.told, active.stopped = now, reason
-            worker.send(Stop())
-        elif active.told is not None and (self.interrupts.count > 1 or now - active.told > GRACE_SECONDS):
-            worker.kill()
-            end(worker, Ending(stopped=active.stopped, seconds=now - active.began))
+            worker.stop()
+        out_of_grace = active.told is not None and (self.interrupts.count > 1 or now - active.told > GRACE_SECONDS)
+        if error is None and not out_of_grace:
+            return
+        worker.kill()
+        del self._active[worker]
+        given_up = None if error is None else Answer(error=error)
+        end(active.index, Ending(active.answer or given_up, stopped=active.stopped, seconds=now - active.began))
+
+
+def _crash(worker: Worker, code: int | None) -> str:
+    during = f" during {worker.beat.doing}" if worker.beat and worker.beat.doing else ""
+    return f"the process running the mechanism {worker.how_it_ended(code)}{during}"
 
 
 def _overdue(worker: Worker, timeout: float) -> str | None:

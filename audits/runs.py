@@ -166,17 +166,18 @@ class _Rows:
         return tuple(self._rows[index] for index in range(len(self._entries)))
 
     def fill(self, interrupts: Interrupts, deadline: float) -> None:
-        pool = Pool(self._settings.jobs, interrupts, deadline)
         for index, entry in enumerate(self._entries):
             if isinstance(entry, BrokenClaim):
                 where = "" if entry.mechanism is None else f" ({entry.mechanism})"
                 problems = "; ".join(entry.problems)
                 self._settle(index, Unchecked(entry.name, entry.mechanism, f"claim {entry.name!r}{where}: {problems}"))
-        statistical = self._load(pool)
-        self.statistical = len(statistical)
-        share = (1.0 - self._settings.confidence) / max(self.statistical, 1)
-        left = [index for index in range(len(self._entries)) if index not in self._rows]
-        self._run(pool, left, [self._job(index, 1.0 - share) for index in left])
+        with Pool(self._settings.jobs, interrupts, deadline) as pool:
+            self.statistical = len(self._load(pool))
+            share = (1.0 - self._settings.confidence) / max(self.statistical, 1)
+            left = [index for index in range(len(self._entries)) if index not in self._rows]
+            jobs = [self._job(index, 1.0 - share) for index in left]
+            pool.observer = _Telling(self, interrupts, [job.name for job in jobs], left)
+            pool.run(jobs)
 
     def _load(self, pool: Pool) -> set[int]:
         """The claims to be audited from samples. Those that cannot be loaded get their error here."""
@@ -191,18 +192,13 @@ class _Rows:
             if isinstance(entry, OwnCase)
             and choose_method(as_mechanism(entry.case.mechanism), entry.case.domain, "auto") == "sequential"
         }
-        jobs = [Job(spec.name, Load(spec), self._timeout(spec), trusted=True) for spec in specs.values()]
-        quiet = Pool(pool.width, pool.interrupts, pool.deadline)
-        for (index, spec), ending in zip(specs.items(), quiet.run(jobs), strict=True):
+        jobs = [Job(spec.name, Load(spec), self._timeout(spec)) for spec in specs.values()]
+        for (index, spec), ending in zip(specs.items(), pool.run(jobs), strict=True):
             if ending.answer is None or ending.answer.error is not None:
                 self._settle(index, self._unfinished(spec, ending))
             elif ending.answer.method == "sequential":
                 statistical.add(index)
         return statistical
-
-    def _run(self, pool: Pool, indices: Sequence[int], jobs: Sequence[Job]) -> None:
-        pool.observer = _Telling(self, pool.interrupts, [job.name for job in jobs], indices)
-        pool.run(jobs)
 
     def settle(self, index: int, ending: Ending) -> None:
         verdict = ending.answer.verdict if ending.answer is not None else None
@@ -224,7 +220,7 @@ class _Rows:
         entry, seed = self._entries[index], self._seeds[index]
         if isinstance(entry, OwnCase):
             task = AuditOwn(entry.registration, entry.index, entry.name, confidence, self._settings.max_runs, seed)
-            return Job(entry.name, task, trusted=True)
+            return Job(entry.name, task)
         assert isinstance(entry, ClaimSpec)
         wanted = max(confidence, entry.confidence or 0.0)
         audit = Audit(entry, wanted, entry.max_runs or self._settings.max_runs, seed)

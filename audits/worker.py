@@ -3,19 +3,22 @@
 The parent (`audits.isolation`) talks to it through its standard input and output, which are taken away from the
 mechanism before any of its code is imported. Messages are pickles: tasks and `Stop` come in, a `Beat` goes out several
 times a second for as long as the interpreter lives, and an `Answer` for each task.
+
+Each task is worked on in a fork of a process that has imported this product and nothing else, and has no threads: so
+no task sees what another's code has done, and none has to wait for the imports. Where forks are not safe (all but
+Linux), a process takes one task and ends.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import io
 import os
 import pickle
-import queue
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +94,16 @@ class Answer:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The fork that worked on the last task has ended; code: as `subprocess` has it, negative for a signal."""
+
+    code: int
+
+
+FORKS = sys.platform == "linux"
+
+
 @dataclass(slots=True)
 class _State:
     clock: CallClock
@@ -110,7 +123,7 @@ class _Wire:
         self._stream = stream
         self._lock = threading.Lock()
 
-    def send(self, message: Beat | Answer) -> None:
+    def send(self, message: Beat | Answer | Ended) -> None:
         data = pickle.dumps(message)  # whole before it is sent: half a message would end the conversation
         with self._lock:
             self._stream.write(data)
@@ -121,14 +134,33 @@ def main() -> None:
     """Work off tasks until the parent goes away."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     incoming, outgoing = _take_standard_streams()
-    wire, tasks = _Wire(outgoing), queue.SimpleQueue[Task]()
-    state = _State(CallClock(), threading.Event())
-    threading.Thread(target=_listen, args=(incoming, tasks, state.stop), daemon=True).start()
-    threading.Thread(target=_beat, args=(wire, state), daemon=True).start()
     while True:
-        task = tasks.get()
-        state.progress(0, 0)
-        wire.send(_answer(task, state))
+        try:
+            message = pickle.load(incoming)
+        except EOFError:
+            return
+        if isinstance(message, Stop):  # meant for a task that has ended since
+            continue
+        if not FORKS:
+            _serve(message, incoming, outgoing)
+            return
+        child = os.fork()
+        if child == 0:
+            try:
+                _serve(message, incoming, outgoing)
+                os._exit(0)
+            finally:  # reached by an exception only, a defect of ours
+                traceback.print_exc()
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        _Wire(outgoing).send(Ended(os.waitstatus_to_exitcode(status)))
+
+
+def _serve(task: Task, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    wire, state = _Wire(outgoing), _State(CallClock(), threading.Event())
+    threading.Thread(target=_listen, args=(incoming, state.stop), daemon=True).start()
+    threading.Thread(target=_beat, args=(wire, state), daemon=True).start()
+    wire.send(_answer(task, state))
 
 
 def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -140,19 +172,18 @@ def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a crash would lose what is buffered
     return incoming, outgoing
 
 
-def _listen(incoming: BinaryIO, tasks: queue.SimpleQueue[Task], stop: threading.Event) -> None:
+def _listen(incoming: BinaryIO, stop: threading.Event) -> None:
     while True:
         try:
-            message = pickle.load(incoming)
+            pickle.load(incoming)  # while a task is worked on, the parent sends nothing but Stop
         except EOFError:
-            os._exit(0)  # the parent is gone or has no more tasks
-        if isinstance(message, Stop):
-            stop.set()
-        else:
-            tasks.put(message)
+            os._exit(0)  # the parent is gone
+        stop.set()
 
 
 def _beat(wire: _Wire, state: _State) -> None:
@@ -240,7 +271,6 @@ def _audit_own(task: AuditOwn, state: _State) -> Verdict:
     )
 
 
-@functools.cache
 def _cases(registration: str) -> Sequence[AuditCase]:
     return next(entry for entry in registered() if entry.name == registration).cases()
 
