@@ -32,7 +32,7 @@ from accounting import (
     relation_name,
     round_up,
 )
-from audits.exact_checks import ApproximateCheck, BoundedRangeCheck, ClaimCheck, Findings
+from audits.exact_checks import ApproximateCheck, BoundedRangeCheck, ClaimCheck, Findings, Where
 from audits.exact_laws import Arithmetic, RationalLaw
 from audits.exact_pairs import Bounds, CurvePoint, Event, FinitePair
 from audits.exact_profiles import ProfileCheck
@@ -98,7 +98,9 @@ def audit_exact(
 class ExactAudit:
     """An exact audit in steps: iterate over `steps`, ask for the `verdict` on what was seen at any time.
 
-    Laws are computed once per dataset. Arguments and exceptions are those of `audit_exact`.
+    Laws are computed once per dataset, and pairs of laws that are the same up to the names of outcomes are compared
+    once (known by their SHA-256 digest), so a mechanism's symmetries need not be declared. Arguments and exceptions
+    are those of `audit_exact`.
     """
 
     def __init__(self, mechanism: AdaptedMechanism, claim: Claim, domain: Domain, *, name: str | None = None) -> None:
@@ -120,6 +122,8 @@ class ExactAudit:
         self.pairs_total = domain.count(ignore_order=mechanism.ignores_order)
         self.pairs_done = 0
         self._laws: dict[Any, _CachedLaw] = {}
+        self._distinct: dict[Any, RationalLaw] = {}
+        self._seen: set[frozenset[int] | bytes] = set()
         self._kinds: set[Arithmetic] = set()
         self._compared = self._outside = self._unusable = 0
         self._error: str | None = None
@@ -153,8 +157,26 @@ class ExactAudit:
         if laws[0].law is None or laws[1].law is None:
             self._unusable += 1
             return
-        check.observe(FinitePair.of_laws(laws[0].law, laws[1].law), (one, other))
-        self._compared += 1
+        try:
+            self._compare(check, laws[0].law, laws[1].law, (one, other))
+            self._compared += 1
+        except ArithmeticError as error:
+            self._unusable += 1
+            self._error = self._error or (
+                f"claim {self.name!r}: the laws of {self.mechanism.name} on the datasets {readable(one)} and "
+                f"{readable(other)} cannot be compared: {error}"
+            )
+
+    def _compare(self, check: ClaimCheck, one: RationalLaw, other: RationalLaw, where: Where) -> None:
+        """Show the check a pair of laws, unless it has seen them, perhaps under other names of the outcomes."""
+        both = frozenset({id(one), id(other)})
+        if both in self._seen:
+            return
+        pair = FinitePair.of_laws(one, other)
+        digest = pair.digest()
+        if digest not in self._seen:
+            check.observe(pair, where)
+        self._seen |= {both, digest}
 
     def _law(self, dataset: tuple[Any, ...]) -> _CachedLaw:
         key = tuple(map(_record_key, dataset))
@@ -166,7 +188,7 @@ class ExactAudit:
         try:
             if self.claim.promise is not None and not _keeps_promise(self.mechanism, dataset):
                 return _CachedLaw(dataset, None, outside_promise=True)
-            law = RationalLaw("the law", self.mechanism.distribution(dataset))
+            law = RationalLaw("the law", self.mechanism.distribution(dataset), checked=True)
             if {law.arithmetic, *self._kinds} >= {Arithmetic.FRACTIONS, Arithmetic.FLOATS}:
                 raise ValueError("all laws must hold Fractions, or all floats; this one holds the other kind")
             self._kinds.add(law.arithmetic)
@@ -178,7 +200,7 @@ class ExactAudit:
                     f"{readable(dataset)} cannot be used: {describe_exception(error)}"
                 )
             return _CachedLaw(dataset, None)
-        return _CachedLaw(dataset, law)
+        return _CachedLaw(dataset, self._distinct.setdefault(law.key, law))
 
     def verdict(self) -> Verdict:
         """The verdict on the pairs seen so far."""

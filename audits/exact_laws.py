@@ -41,16 +41,22 @@ class RationalLaw:
 
     __slots__ = ("arithmetic", "denominator", "weights")
 
-    def __init__(self, name: str, law: Law) -> None:
-        checked: Mapping[Any, Any] = check_law(name, law)
-        self.arithmetic = _arithmetic(name, checked)
-        ratios = {outcome: _ratio(probability) for outcome, probability in checked.items() if probability != 0}
+    def __init__(self, name: str, law: Law, *, checked: bool = False) -> None:
+        """checked: `check_law` has passed it, as `AdaptedMechanism.distribution` does."""
+        probabilities: Mapping[Any, Any] = law if checked else check_law(name, law)
+        self.arithmetic = _arithmetic(name, probabilities)
+        ratios = {outcome: _ratio(probability) for outcome, probability in probabilities.items() if probability != 0}
         self.denominator = math.lcm(*{below for _, below in ratios.values()})
         weights: dict[Hashable, int] = {}
         for outcome, (above, below) in ratios.items():
             same = canonical(outcome)
             weights[same] = weights.get(same, 0) + above * (self.denominator // below)
         self.weights = weights
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal laws given in the same arithmetic."""
+        return self.arithmetic, self.denominator, frozenset(self.weights.items())
 
 
 def _arithmetic(name: str, law: Mapping[Any, Any]) -> Arithmetic:

@@ -11,6 +11,7 @@ never coincides with the rational number at which a comparison turns.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -157,6 +158,11 @@ class FinitePair:
     def __len__(self) -> int:
         """The number of outcomes that either law gives."""
         return len(self._outcomes)
+
+    def digest(self) -> bytes:
+        """SHA-256 of what the curve depends on: equal for pairs that differ in the names of their outcomes only."""
+        weights = sorted(zip(self._above, self._below, strict=True))
+        return hashlib.sha256(repr((self._scale_above, self._scale_below, weights)).encode()).digest()
 
     def divergence(self, factor: Fraction | int) -> Fraction:
         """H_c(P||Q) at the rational c = factor >= 0, exactly."""

@@ -55,10 +55,19 @@ class LogMoments:
             if bits not in self._logs:
                 self._logs[bits] = [(_arb(p).log(), _arb(q).log()) for p, q in self._groups]
             order, less = _arb(1 + t), _arb(t)
-            total = flint.arb(0)
-            for log_p, log_q in self._logs[bits]:
-                total += (order * log_p - less * log_q).exp()
-            return total.log()
+            exponents = [order * log_p - less * log_q for log_p, log_q in self._logs[bits]]
+            top = max((x.mid() for x in exponents), key=_dyadic)
+            return top + sum(((x - top).exp() for x in exponents), flint.arb(0)).log()
+
+    def _accurate(self, t: Fraction) -> flint.arb:
+        """K(t) to double precision or better, relative to 1 when it is small."""
+        bits = _FIRST_BITS
+        while bits <= _MOST_BITS:
+            ball = self.ball(t, bits)
+            if ball.is_finite() and ball.rad() <= 1e-20 * (1 + abs(ball.mid())):
+                return ball
+            bits *= 2
+        raise ArithmeticError(f"K({t}) could not be bounded with {_MOST_BITS} bits")
 
     def at_most(self, t: Fraction, limit: Fraction) -> bool:
         """Whether K(t) <= limit. Ends: for rational t, limit != 0, e^K is algebraic and e^limit is not (Lindemann)."""
@@ -80,7 +89,7 @@ class LogMoments:
 
     def above(self, t: Fraction) -> Fraction:
         """A short rational at least K(t), within about 2^-53 of its size."""
-        return _dyadic(self.ball(t, _FIRST_BITS).upper())
+        return _dyadic(self._accurate(t).upper())
 
     def slope_at_most(self, limit: Fraction) -> bool:
         """Whether K'(0) = KL(P||Q) <= limit, for finite K. Ends, as logarithms of rationals are 0 or transcendental."""
@@ -97,24 +106,25 @@ class LogMoments:
             bits *= 2
         raise ArithmeticError(f"KL could not be told from {limit} with {_MOST_BITS} bits")
 
-    def curvature_at_most(self, end: Fraction) -> Fraction:
-        """A rational at least K'' on [0, end]: the variance of L under laws tilted by t, with t a ball over the
-        interval.
+    def curvature_at_most(self, end: Fraction, limit: Fraction) -> bool:
+        """Whether K'' <= limit on [0, end] can be shown in one step: K'' is the variance of L under the law tilted by
+        t, and t is taken as one ball over the interval.
         """
         with flint.ctx.workprec(_FIRST_BITS):
-            tilt = flint.arb(_arb(end / 2).mid(), _arb(end / 2).upper())
+            half = _arb(end / 2)
+            tilt = flint.arb(half.mid(), half.upper())
             losses = [_arb(p).log() - _arb(q).log() for p, q in self._groups]
             weights = [_arb(p) * (tilt * x).exp() for (p, _), x in zip(self._groups, losses, strict=True)]
             total = sum(weights, flint.arb(0))
             mean = sum((w * x for w, x in zip(weights, losses, strict=True)), flint.arb(0)) / total
             spread = sum((w * (x - mean) ** 2 for w, x in zip(weights, losses, strict=True)), flint.arb(0)) / total
-            return _dyadic(spread.upper())
+            return bool(spread <= _arb(limit))
 
     def bounds(self, t: Fraction) -> tuple[float, float]:
         """The Renyi divergence of order 1 + t, rounded outward."""
         if self.infinite:
             return math.inf, math.inf
-        ball = self.ball(t, _FIRST_BITS)
+        ball = self._accurate(t)
         lower, upper = -round_up(-_dyadic(ball.lower()) / t), round_up(_dyadic(ball.upper()) / t)
         return max(lower, 0.0), max(upper, 0.0)
 
@@ -272,7 +282,7 @@ class ZcdpCheck(_RenyiCheck):
             turn = min(max((slope - base) / (2 * rho), low), high)
             if self._limit(turn, slack) >= known[low] + slope * (turn - low):
                 continue
-            if low == 0 and moments.curvature_at_most(high) <= 2 * rho:
+            if low == 0 and moments.curvature_at_most(high, 2 * rho):
                 continue
             middle = _short((low + high) / 2)
             if not low < middle < high:

@@ -14,7 +14,8 @@ import pytest
 from dp_accounting import DpEvent
 
 from accounting import Claim, Relation, RelationMismatchError, Trust
-from audits.exact import ExactAudit, audit_exact
+from audits.exact import ExactAudit, FinitePair, audit_exact
+from audits.exact_checks import ApproximateCheck, Where
 from audits.neighbours import add_or_remove_one, explicit, replace_one
 from audits.verdicts import Status, Verdict
 from mechanisms import AdaptedMechanism, as_mechanism
@@ -298,6 +299,26 @@ def test_each_law_is_computed_once() -> None:
     stated = Stated(responses(Fraction(3, 4)))
     audit_exact(as_mechanism(stated), pure(2.0), replace_one([0, 1], 3))
     assert len(stated.calls) == len(set(stated.calls)) == 8
+
+
+def test_equal_pairs_of_laws_are_compared_once_but_all_count() -> None:
+    """Randomized response on three bits: one pair up to names. A count up to 3: 0-0, 1-0, 1-1 (so 2-2), 2-1, 3-2."""
+    seen: list[object] = []
+
+    class Counting(ApproximateCheck):
+        def observe(self, pair: FinitePair, where: Where) -> None:
+            seen.append(where)
+            super().observe(pair, where)
+
+    for law, relation, domain, distinct in (
+        (responses(Fraction(3, 4)), "replace-one", replace_one([0, 1], 3), 1),
+        (truncated_geometric(3, n=3), "add-remove", add_or_remove_one([0, 1], 3), 5),
+    ):
+        seen.clear()
+        audit = ExactAudit(adapted(law), pure(1.1, relation), domain)
+        audit._check = Counting(1.1, 0.0)
+        assert len(list(audit.steps())) == audit.verdict().pairs_tried == domain.count()
+        assert len(seen) == distinct
 
 
 def test_records_that_python_holds_equal_are_told_apart() -> None:

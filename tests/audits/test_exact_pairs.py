@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accounting import exp_bounds
+from accounting import PrivacyProfile, exp_bounds
 from audits.exact import FinitePair, exact_curve
 
 Law = dict[Hashable, Fraction]
@@ -137,6 +137,24 @@ def test_exact_curve_is_the_curve_rounded_up(pair: tuple[Law, Law]) -> None:
         assert forward >= found.hockey_stick(float(epsilon)).lower
         assert delta == max(forward, curve.backward[list(curve.epsilons).index(epsilon)])
         assert abs(forward - found.hockey_stick(float(epsilon)).upper) < 1e-14
+
+
+@given(pairs, st.floats(-2, 4))
+def test_the_accountant_bounds_the_same_curve(pair: tuple[Law, Law], epsilon: float) -> None:
+    """Two implementations that share no code: exact here, floats rounded up there."""
+    P, Q = pair
+    found = FinitePair(P, Q)
+    exact = max(found.hockey_stick(epsilon).upper, found.reversed.hockey_stick(epsilon).upper)
+    bound = PrivacyProfile.from_distributions(P, Q).delta(epsilon)
+    assert exact - 1e-15 <= bound <= exact * (1 + 1e-9) + 1e-12
+
+
+def test_equal_digests_mean_equal_up_to_names() -> None:
+    P, Q = {0: Fraction(1, 3), 1: Fraction(2, 3)}, {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    renamed = FinitePair({"b": P[1], "a": P[0]}, {"a": Q[0], "b": Q[1]})
+    assert FinitePair(P, Q).digest() == renamed.digest()
+    assert FinitePair(P, Q).digest() != FinitePair(Q, P).digest()
+    assert FinitePair(P, Q).digest() != FinitePair(P, P).digest()
 
 
 # Closed forms
