@@ -105,18 +105,22 @@ def make_targets(makefile: str) -> set[str]:
     return set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.MULTILINE))
 
 
+def code_blocks(markdown: str, language: str) -> list[str]:
+    """The fenced code in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
 def commands(markdown: str, program: str) -> list[str]:
-    """The command lines of `program` in a Markdown text: fenced code without its comments, and inline code."""
-    fenced = re.findall(r"^```[a-z]*\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL)
-    lines = [line.partition("#")[0].removeprefix("$ ") for block in fenced for line in block.splitlines()]
-    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL))
-    return [line.strip() for line in [*lines, *inline] if line.startswith(f"{program} ")]
+    """The command lines of `program` in the shell code of a Markdown text, without their comments."""
+    lines = [line.partition("#")[0].strip() for block in code_blocks(markdown, "sh") for line in block.splitlines()]
+    return [line for line in lines if line.startswith(f"{program} ")]
 
 
 def unknown_targets(readme: str, makefile: str) -> list[str]:
     """``make`` commands in the README whose target the Makefile lacks."""
     known = make_targets(makefile)
-    words = [word for command in commands(readme, "make") for word in command.split()[1:] if "=" not in word]
+    prose = re.findall(r"`(make [^`\n]+)`", readme)
+    words = [word for command in [*commands(readme, "make"), *prose] for word in command.split()[1:] if "=" not in word]
     return [word for word in words if word not in known]
 
 

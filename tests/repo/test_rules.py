@@ -126,19 +126,6 @@ def test_a_foreign_owner_is_seen() -> None:
     assert rules.foreign_owners(owners) == ["accounting: accounting", "learners: learners"]
 
 
-def test_the_readme_names_targets_that_exist() -> None:
-    readme, makefile = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "Makefile"))
-    assert {"make verify", "make test"} <= {*rules.commands(readme, "make")}
-    assert rules.unknown_targets(readme, makefile) == []
-
-
-def test_an_unknown_target_is_seen() -> None:
-    readme = (
-        "make haste\n```sh\nmake test PYTHON=python3  # a comment\n$ make cake\n```\nor `make tea` and `remake it`."
-    )
-    assert rules.unknown_targets(readme, "test: .venv\n\tpytest\n.PHONY: cake\nCAKE = tea\n") == ["cake", "tea"]
-
-
 def test_every_test_is_collected_and_run() -> None:
     assert rules.uncollected(ROOT) == []
     assert rules.deselecting(ROOT) == []
