@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from audits.exact_checks import FLOAT_SLACK, ClaimCheck, Findings, Where, event_witness
-from audits.exact_pairs import FinitePair, log_factor
+from audits.exact_pairs import Bounds, FinitePair, log_factor
 
 CURVE_SLACK = Fraction(1, 10**12)
 """How far below the true claimed curve its float evaluation is allowed to lie before an excess counts as a violation.
@@ -43,6 +43,10 @@ class Profile(Protocol):
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta known to hold at this epsilon."""
+        ...
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon known to hold at this delta, inf if none is."""
         ...
 
 
@@ -118,6 +122,16 @@ class _Candidate:
     excess: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A point of the claimed curve, and the epsilon found at its delta with the direction that needs it."""
+
+    epsilon: float
+    delta: float
+    bounds: Bounds
+    vertex: _Vertex
+
+
 class ProfileCheck(ClaimCheck):
     """A claimed profile D: ``H_{e^epsilon}(P||Q) <= D(epsilon)`` at every epsilon, in both directions of every pair.
 
@@ -130,7 +144,10 @@ class ProfileCheck(ClaimCheck):
     exact arithmetic, against D enlarged by that and by `CURVE_SLACK` in delta (`FLOAT_SLACK` for float laws); an
     excess between the two is undecided.
 
-    Reported as claimed is the point of D where F/D is largest, or F - D where the claim is violated.
+    Reported as claimed is the point where D reaches its floor, if it does (epsilon at delta = 0 for a composition of
+    pure claims): largest losses add up exactly, so this point is also compared without `CURVE_SLACK` when the floor is
+    0. Where D has no such point, or the violation is elsewhere: the point where F/D is largest, or F - D where the
+    claim is violated.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -166,29 +183,42 @@ class ProfileCheck(ClaimCheck):
             )
         elif unproved and not violations:
             undecided = f"the two curves are too close to be told apart near epsilon {math.log(unproved[0]):.6g}"
+        floor = self._floor()
+        if floor is not None:
+            broken = floor.bounds.lower > floor.epsilon + _RELATIVE
+            pure = broken and floor.delta == 0 and floor.vertex.direction.exact
+            if pure or (violations and broken) or not violations:
+                return self._report(floor, violated=pure or bool(violations), undecided=None if pure else undecided)
         factor = max(violations, key=lambda c: c.excess).factor if violations else self._closest()
-        return self._report(factor, violated=bool(violations), undecided=undecided)
+        point = self._point(max(math.log(factor), 0.0), min(self._claimed(factor), 1.0))
+        return self._report(point, violated=bool(violations), undecided=undecided)
 
-    def _report(self, factor: float, *, violated: bool, undecided: str | None) -> Findings:
-        claimed = min(self._claimed(factor), 1.0)
+    def _floor(self) -> _Point | None:
+        """The point from which on D is as small as it gets; None when it never stops falling."""
+        delta = min(self._claimed(math.exp(LARGEST_EPSILON)), 1.0)
+        epsilon = self._profile.epsilon(delta)
+        return self._point(epsilon, delta) if epsilon < LARGEST_EPSILON else None
+
+    def _point(self, epsilon: float, delta: float) -> _Point:
         holders = {id(vertex.direction): vertex for vertex in self._hull.vertices}.values()
-        needs = [(vertex.direction.least_factor(claimed), vertex) for vertex in holders]
-        worst = max(needs, key=lambda need: math.inf if need[0] is None else need[0])
-        bounds = log_factor(worst[0])
-        vertex = worst[1]
+        needs = [(vertex.direction.least_factor(delta), vertex) for vertex in holders]
+        factor, vertex = max(needs, key=lambda need: math.inf if need[0] is None else need[0])
+        return _Point(epsilon, delta, log_factor(factor), vertex)
+
+    def _report(self, point: _Point, *, violated: bool, undecided: str | None) -> Findings:
         return Findings(
             violated=violated,
             undecided=undecided,
-            claim_epsilon=max(math.log(factor), 0.0),
-            claim_delta=claimed,
-            epsilon_lower=bounds.lower,
-            epsilon_upper=bounds.upper,
-            delta_found=self._hull.value(factor),
-            worst=event_witness(vertex.direction.event_at(claimed), vertex.where),
+            claim_epsilon=point.epsilon,
+            claim_delta=point.delta,
+            epsilon_lower=point.bounds.lower,
+            epsilon_upper=point.bounds.upper,
+            delta_found=max(self._hull.value(math.exp(min(point.epsilon, LARGEST_EPSILON))), 0.0),
+            worst=event_witness(point.vertex.direction.event_at(point.delta), point.vertex.where),
             notes=(
                 "what is compared is the whole curve that the claim implies, as the accountant bounds it from above: "
                 f"values at {len(self._values)} points, convexity between them, up to epsilon {LARGEST_EPSILON:g}; "
-                "epsilon and delta shown as claimed are the point of it that came closest",
+                "epsilon and delta shown as claimed are one point of it",
             ),
         )
 

@@ -40,7 +40,14 @@ class Stated:
         return self.laws[tuple(dataset)]
 
 
-class Line:
+class Endless:
+    """A claimed curve that never stops falling."""
+
+    def epsilon(self, delta: float) -> float:
+        return math.inf
+
+
+class Line(Endless):
     """A claimed curve: the largest of some lines in c = e^epsilon, each (value at c = 0, slope)."""
 
     def __init__(self, *lines: tuple[float, float], scale: float = 1.0) -> None:
@@ -88,6 +95,28 @@ def test_two_responses_have_the_curve_of_the_composition() -> None:
     assert p > math.exp(refuted.claim_epsilon) * q + refuted.claim_delta
 
 
+def test_a_composition_of_pure_claims_is_reported_and_compared_at_delta_0() -> None:
+    """The sum of the largest losses is claimed; a violation on a mass of 1e-20 is one all the same."""
+    truth = Fraction(3, 4)
+    event = ComposedDpEvent([ApproximateDpEvent(math.log(3) / 2), ApproximateDpEvent(math.log(3) / 2)])
+    tiny = Fraction(1, 10**20)
+    rare: dict[tuple[int, ...], Law] = {
+        (0,): {0: Fraction(1, 2) - tiny, 1: Fraction(1, 2) - tiny, 2: 2 * tiny},
+        (1,): {0: Fraction(1, 2) - tiny / 2, 1: Fraction(1, 2) - tiny / 2, 2: tiny},
+    }
+    right = audit_event(ComposedDpEvent([ApproximateDpEvent(0.35), ApproximateDpEvent(0.35)]), rare)
+    wrong = audit_event(ComposedDpEvent([ApproximateDpEvent(0.3), ApproximateDpEvent(0.3)]), rare)
+    assert right.status is Status.PROVED
+    assert wrong.status is Status.REFUTED
+    for found, claimed in ((right, 0.7), (wrong, 0.6)):
+        assert found.claim_epsilon == pytest.approx(claimed)
+        assert found.claim_delta == 0.0
+        assert found.epsilon_lower == pytest.approx(math.log(2), rel=1e-14)
+    elsewhere = audit_event(event, response(truth))
+    assert elsewhere.status is Status.REFUTED
+    assert elsewhere.claim_delta > 0
+
+
 def test_a_claim_given_as_a_dominating_pair() -> None:
     laws = response(Fraction(7, 10))
     assert audit_event(DominatingPairDpEvent((0.7, 0.3), (0.3, 0.7)), laws).status is Status.PROVED
@@ -129,7 +158,7 @@ def test_a_curve_that_touches_a_chord_inside_is_proved() -> None:
     """F = 3/4 - c/4 on [1, 3]; the claim is strictly convex and its tangent at c = 3/2 is F."""
     pair = (response(THREE_QUARTERS)[(0,)], response(THREE_QUARTERS)[(1,)])
 
-    class Touching:
+    class Touching(Endless):
         def delta(self, epsilon: float) -> float:
             c = math.exp(epsilon)
             return 0.375 * math.exp(-(c - 1.5) / 1.5)
@@ -181,7 +210,7 @@ several = st.integers(2, 5).flatmap(lambda n: st.lists(st.tuples(laws(n), laws(n
 def test_answers_agree_with_a_dense_grid(pairs: list[tuple[Law, Law]], scale: float, rate: float, floor: float) -> None:
     """Claims ``floor + scale e^{-rate c}``, convex in c; the found curve by the definition, on 4000 points."""
 
-    class Claimed:
+    class Claimed(Endless):
         def delta(self, epsilon: float) -> float:
             return floor + scale * math.exp(-rate * math.exp(epsilon))
 
@@ -207,7 +236,7 @@ def test_answers_agree_with_a_dense_grid(pairs: list[tuple[Law, Law]], scale: fl
 def test_the_pooled_curve_is_the_largest_of_all(pairs: list[tuple[Law, Law]]) -> None:
     """A claim equal to the pooled curve is never refuted; one a thousandth lower is, wherever it has mass."""
 
-    class Pooled:
+    class Pooled(Endless):
         def __init__(self, scale: Fraction) -> None:
             self.scale = scale
 
