@@ -36,10 +36,11 @@ from mechanisms.label_boost import (
     labelled_claim,
     unlabelled_claim,
 )
-from mechanisms.macro_block import CarryForwardRound, InitialBlock, MacroBlock
+from mechanisms.macro_block import InitialBlock, MacroBlock
 from mechanisms.noise import BoundedGeometricCount, RandomizedResponse
 from mechanisms.oracles import ComponentOracle, ExponentialOracle
 from mechanisms.reservoirs import AmplifiedReservoir, paper_amplification, partition, sample_records
+from mechanisms.rounds import CarryForwardRound
 from mechanisms.sampling import draw_index, draw_indices
 from mechanisms.thresholds import Thresholds
 

@@ -19,10 +19,11 @@ from mechanisms.datasets import AddOrRemoveOne, Domain, ExplicitPairs, ReplaceOn
 from mechanisms.exponential import ExponentialMechanism
 from mechanisms.finite_class import FiniteClass
 from mechanisms.label_boost import PAPER_EPSILON, CarrierRelease, PublicLabelRelease
-from mechanisms.macro_block import CarryForwardRound, InitialBlock, MacroBlock
+from mechanisms.macro_block import InitialBlock, MacroBlock
 from mechanisms.noise import BoundedGeometricCount, RandomizedResponse
 from mechanisms.oracles import ExponentialOracle
 from mechanisms.reservoirs import AmplifiedReservoir, paper_amplification
+from mechanisms.rounds import CarryForwardRound
 from mechanisms.thresholds import Thresholds
 
 _EPSILON_LB = 1.0  # the paper's

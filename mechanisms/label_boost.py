@@ -34,7 +34,7 @@ import numpy as np
 
 from accounting import Claim, Relation, Trust, check_fraction
 from mechanisms.base import Dataset
-from mechanisms.concepts import Concept, ConceptClass, Sample, TraceLevels, check_points, split_sample
+from mechanisms.concepts import Concept, ConceptClass, Sample, check_points, split_sample
 from mechanisms.exponential import integer_weights, log_width_up, rational_base, uniform_within
 from mechanisms.sampling import PowerSampler, check_rng
 
@@ -81,10 +81,43 @@ def label_boost(
     Raises:
         TypeError, ValueError: malformed records, a point outside the class's domain, a negative epsilon.
     """
+    concept = draw_concepts(sample, carrier, concept_class, epsilon, 1, rng=rng)[0]
+    return Boosted(concept, tuple([point for point, _ in sample]), tuple(carrier))
+
+
+def draw_concepts(
+    sample: Sample,
+    carrier: Sequence[Any],
+    concept_class: ConceptClass,
+    epsilon: float | Fraction,
+    size: int,
+    *,
+    rng: np.random.Generator | None,
+) -> list[Concept]:
+    """The concepts that `size` independent runs of LabelBoost choose; runs that choose the same share one object."""
     check_rng(rng)
     levels = concept_class.levels(sample, carrier)
-    concept = _draw(levels, rational_base(epsilon), 1, rng)[0]
-    return Boosted(concept, tuple([point for point, _ in sample]), tuple(carrier))
+    drawn = PowerSampler(levels.scores, levels.counts, rational_base(epsilon)).draw_many(size, rng)
+    within = uniform_within(drawn, levels.counts, rng)
+    keys = list(zip(drawn.tolist(), within.tolist(), strict=True))
+    chosen = {key: levels.pick(*key) for key in dict.fromkeys(keys)}
+    return [chosen[key] for key in keys]
+
+
+def draw_labels(
+    sample: Sample,
+    carrier: Sequence[Any],
+    concept_class: ConceptClass,
+    epsilon: float | Fraction,
+    size: int,
+    *,
+    read: Sequence[Any],
+    rng: np.random.Generator | None,
+) -> list[Labels]:
+    """The labels that `size` independent runs give the points `read`, which are among those of sample and carrier."""
+    concepts = draw_concepts(sample, carrier, concept_class, epsilon, size, rng=rng)
+    labels = {id(concept): concept.labels(read) for concept in concepts}
+    return [labels[id(concept)] for concept in concepts]
 
 
 def label_boost_law(
@@ -101,16 +134,6 @@ def carrier_law(
     """The exact law of the labels of the carrier alone."""
     size = len(sample)
     return _law(sample, carrier, concept_class, epsilon, lambda labels: labels[size:])
-
-
-def _draw(levels: TraceLevels, base: Fraction, size: int, rng: np.random.Generator | None) -> list[Concept]:
-    drawn = PowerSampler(levels.scores, levels.counts, base).draw_many(size, rng)
-    within = uniform_within(drawn, levels.counts, rng)
-    chosen: dict[tuple[int, int], Concept] = {}
-    for key in zip(drawn.tolist(), within.tolist(), strict=True):
-        if key not in chosen:
-            chosen[key] = levels.pick(*key)
-    return [chosen[key] for key in zip(drawn.tolist(), within.tolist(), strict=True)]
 
 
 def _law(
@@ -154,7 +177,6 @@ class CarrierRelease:
         check_points(self.carrier)
         concept_class.levels((), self.carrier)
         self.epsilon = check_fraction("epsilon", epsilon)
-        self.base = rational_base(self.epsilon)
 
     @property
     def claim(self) -> Claim:
@@ -171,8 +193,7 @@ class CarrierRelease:
 
     def release_many(self, dataset: Dataset, size: int, *, rng: np.random.Generator | None) -> list[Labels]:
         """`size` independent labellings of the carrier."""
-        check_rng(rng)
-        return _label_all(self.concept_class.levels(dataset, self.carrier), self.base, self.carrier, size, rng)
+        return draw_labels(dataset, self.carrier, self.concept_class, self.epsilon, size, read=self.carrier, rng=rng)
 
 
 class PublicLabelRelease:
@@ -199,7 +220,6 @@ class PublicLabelRelease:
         check_points(self.public_points)
         concept_class.levels(self.sample, self.public_points)
         self.epsilon = check_fraction("epsilon", epsilon)
-        self.base = rational_base(self.epsilon)
 
     @property
     def claim(self) -> Claim:
@@ -218,17 +238,10 @@ class PublicLabelRelease:
 
     def release_many(self, dataset: Dataset, size: int, *, rng: np.random.Generator | None) -> list[Labels]:
         """`size` independent labellings of the public points."""
-        check_rng(rng)
-        levels = self.concept_class.levels(self.sample, (*self.public_points, *dataset))
-        return _label_all(levels, self.base, self.public_points, size, rng)
-
-
-def _label_all(
-    levels: TraceLevels, base: Fraction, points: Sequence[Any], size: int, rng: np.random.Generator | None
-) -> list[Labels]:
-    concepts = _draw(levels, base, size, rng)
-    labels = {id(concept): concept.labels(points) for concept in concepts}
-    return [labels[id(concept)] for concept in concepts]
+        carrier = (*self.public_points, *dataset)
+        return draw_labels(
+            self.sample, carrier, self.concept_class, self.epsilon, size, read=self.public_points, rng=rng
+        )
 
 
 def labelled_claim(epsilon: float | Fraction) -> Claim:

@@ -1,175 +1,25 @@
-"""The steps of the CarryForwardLearner as mechanisms: one round, the initial block, the two-round macro-block.
+"""The blocks of the CarryForwardLearner that a reservoir is charged for.
 
-Round i of the learner holds a prefix y_{<i} and a labelled sample S_{i-1} that some concept of C(y_{<i}) labels. It
-asks the oracle A_i for the next component, and carries the labels over to a fresh unlabelled carrier by LabelBoost:
-
-    y_i <- A_i(y_{<i}; S_{i-1}),    h_i <- LabelBoost(S_{i-1}, T_i, C(y_{<=i})),    S_i <- T_i labelled by h_i.
-
-`CarryForwardRound` is that map from S_{i-1} with T_i from a reservoir that is not the private one (Claim 6.3). A
-record of
-T_i lives on in S_i and is gone after the next round: `MacroBlock` is the map from T_i through two rounds (Definition
-6.1). `InitialBlock` is the learner's start (Lemma 6.4). All three release the carried sample S, which real learners
-keep to themselves, because the next step starts from it.
+A record of T_i lives on in S_i (`CarryForwardRound`) and is gone after the next round: `MacroBlock` is the map from
+T_i through two rounds (Definition 6.1). `InitialBlock` is the learner's start (Lemma 6.4). Both release the carried
+sample, which real learners keep to themselves, because the next step starts from it.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from dp_accounting import ComposedDpEvent, DpEvent
 
 from accounting import Claim, Relation, check_fraction, check_int
 from mechanisms.base import Dataset, Law
 from mechanisms.concepts import ConceptClass, Sample, check_realizable
-from mechanisms.label_boost import carrier_law, label_boost, label_boost_law, labelled_claim, unlabelled_claim
-from mechanisms.oracles import ComponentOracle
-from mechanisms.reservoirs import sample_records, selections
+from mechanisms.label_boost import carrier_law, draw_labels, label_boost_law, labelled_claim, unlabelled_claim
+from mechanisms.oracles import ComponentOracle, choose_many
+from mechanisms.rounds import CarryForwardRound, Labelled, Mass, collect, composed, positions
 from mechanisms.sampling import check_rng
-
-Labelled = tuple[tuple[Any, int], ...]
-Mass = Iterator[tuple[Any, Fraction | float]]
-
-
-def composed(*events: DpEvent) -> ComposedDpEvent:
-    """An adaptive composition whose parts nobody can change afterwards: a tuple, where dp-accounting's own has a
-    list.
-    """
-    return ComposedDpEvent(cast("list[DpEvent]", events))
-
-
-class CarryForwardRound:
-    """One round on a fixed prefix: from a realizable labelled sample to (next component, carried sample) (Claim 6.3).
-
-    dataset: S, labelled records that some concept of C(prefix) labels so. Output: ``(y, S')`` with y from the oracle
-    and S' the next carrier's records (point, label), labelled by LabelBoost; ``(y, ())`` when y is the last
-    component.
-
-    concept_class: C, with no component fixed. prefix: y_{<i}. oracle: A_i. label_boost_epsilon: eps_LB.
-    carrier: the next carrier's points, fixed; or reservoir and carrier_size: it is drawn from that (public or other)
-    reservoir uniformly without replacement, in random order. None of the three on the last component.
-
-    Guarantee, for one replaced record of S between realizable samples: the oracle's event, then for every y and carrier
-    ``2 ln(1+r)``-bounded-range (`label_boost`, a labelled record). The promise is checked before the oracle is called.
-
-    Raises:
-        TypeError, ValueError: a prefix without completion or with nothing left, carriers that do not fit.
-    """
-
-    def __init__(
-        self,
-        concept_class: ConceptClass,
-        prefix: Sequence[Any],
-        oracle: ComponentOracle,
-        label_boost_epsilon: float | Fraction,
-        *,
-        carrier: Sequence[Any] | None = None,
-        reservoir: Sequence[Any] | None = None,
-        carrier_size: int | None = None,
-    ) -> None:
-        if concept_class.fixed:
-            raise ValueError(f"concept_class must have no component fixed, got {concept_class.fixed!r}")
-        self.concept_class = concept_class
-        self.prefix = tuple(prefix)
-        self.prefix_class = concept_class.prefix(self.prefix)
-        self.oracle = oracle
-        self.label_boost_epsilon = check_fraction("label_boost_epsilon", label_boost_epsilon)
-        left = concept_class.components - len(self.prefix)
-        if left < 1:
-            raise ValueError(f"prefix must leave a component to choose, got all {concept_class.components}: {prefix!r}")
-        self.is_last = left == 1
-        given = (carrier is not None, reservoir is not None or carrier_size is not None)
-        if given not in ([(False, False)] if self.is_last else [(True, False), (False, True)]):
-            rule = (
-                "none of them on the last component"
-                if self.is_last
-                else "either carrier, or reservoir and carrier_size"
-            )
-            raise ValueError(
-                f"give {rule}, got carrier={carrier!r}, reservoir={reservoir!r}, carrier_size={carrier_size!r}"
-            )
-        self._reservoir: tuple[Any, ...] = tuple(carrier if carrier is not None else reservoir or ())
-        self._draws = carrier is None and not self.is_last
-        self._size = len(self._reservoir)
-        if self._draws:
-            self._size = check_int("carrier_size", carrier_size, lo=1, hi=len(self._reservoir))
-        self.prefix_class.levels((), self._reservoir)
-        self._laws: dict[Hashable, dict[Any, Any]] = {}
-
-    @property
-    def ignores_order(self) -> bool:
-        """LabelBoost ignores the order of S, so the round does when the oracle does."""
-        return self.oracle.ignores_order
-
-    @property
-    def event(self) -> DpEvent:
-        """What a replaced record of a realizable S costs."""
-        return (
-            self.oracle.event
-            if self.is_last
-            else composed(self.oracle.event, labelled_claim(self.label_boost_epsilon).event)
-        )
-
-    @property
-    def claim(self) -> Claim:
-        """The oracle's event, then ``2 ln(1+r)``-bounded-range (not on the last component); promised: realizable."""
-        return Claim(
-            self.event,
-            Relation.REPLACE_ONE,
-            "Claim 6.3, with the sharpened Lemma 3.17 (mechanisms.label_boost)",
-            promise=f"the sample is labelled by a concept with prefix {self.prefix!r} (Definition 4.2)",
-            trust=self.oracle.trust,
-        )
-
-    def check_dataset(self, dataset: Dataset) -> None:
-        """Raise `NotRealizableError` when the promise does not hold."""
-        check_realizable(self.prefix_class, dataset, "dataset")
-
-    def release(self, dataset: Dataset, *, rng: np.random.Generator | None) -> tuple[Any, Labelled]:
-        """One outcome."""
-        check_rng(rng)
-        self.check_dataset(dataset)
-        value = self.oracle.choose(self.prefix, dataset, rng=rng)
-        extended = self.concept_class.prefix((*self.prefix, value))
-        if self.is_last:
-            return value, ()
-        carrier = sample_records(self._reservoir, self._size, rng=rng) if self._draws else self._reservoir
-        return value, label_boost(dataset, carrier, extended, self.label_boost_epsilon, rng=rng).carrier
-
-    def distribution(self, dataset: Dataset) -> Law:
-        """The exact law: over the oracle's value, the carrier drawn, and its labels."""
-        key = frozenset(Counter(dataset).items()) if self.ignores_order else tuple(dataset)
-        if key not in self._laws:
-            self.check_dataset(dataset)
-            self._laws[key] = _collect(self._outcomes(dataset))
-        return self._laws[key]
-
-    def _outcomes(self, dataset: Dataset) -> Mass:
-        for value, probability in self.oracle.distribution(self.prefix, dataset).items():
-            if self.is_last:
-                yield (value, ()), probability
-                continue
-            extended = self.concept_class.prefix((*self.prefix, value))
-            for carrier, share in self._carriers():
-                for labels, weight in carrier_law(dataset, carrier, extended, self.label_boost_epsilon).items():
-                    yield (value, tuple(zip(carrier, labels, strict=True))), probability * share * weight
-
-    def _carriers(self) -> list[tuple[tuple[Any, ...], Fraction]]:
-        if not self._draws:
-            return [(self._reservoir, Fraction(1))]
-        drawn = selections(self._reservoir, self._size, ordered=True)
-        total = sum(times for _, times in drawn)
-        return [(carrier, Fraction(times, total)) for carrier, times in drawn]
-
-
-def _collect(outcomes: Mass) -> dict[Any, Any]:
-    mass: defaultdict[Any, Any] = defaultdict(int)
-    for outcome, probability in outcomes:
-        mass[outcome] += probability
-    return dict(mass)
 
 
 class MacroBlock:
@@ -260,17 +110,34 @@ class MacroBlock:
 
     def release(self, dataset: Dataset, *, rng: np.random.Generator | None) -> tuple[Any, Any, Labelled]:
         """One outcome."""
+        return self.release_many(dataset, 1, rng=rng)[0]
+
+    def release_many(
+        self, dataset: Dataset, size: int, *, rng: np.random.Generator | None
+    ) -> list[tuple[Any, Any, Labelled]]:
+        """`size` independent outcomes; runs that have met the same component and labels are drawn together."""
         check_rng(rng)
         self.check_dataset(dataset)
-        first = self.first_oracle.choose(self.prefix, self.state, rng=rng)
-        extended = self.concept_class.prefix((*self.prefix, first))
-        carried = label_boost(self.state, dataset, extended, self.label_boost_epsilon, rng=rng).carrier
-        return (first, *self._second_round(first).release(carried, rng=rng))
+        values = choose_many(self.first_oracle, self.prefix, self.state, check_int("size", size, lo=0), rng=rng)
+        met: list[Any] = [None] * size
+        for first, runs in positions(values).items():
+            extended = self.concept_class.prefix((*self.prefix, first))
+            labels = draw_labels(
+                self.state, dataset, extended, self.label_boost_epsilon, len(runs), read=dataset, rng=rng
+            )
+            for run, labelling in zip(runs, labels, strict=True):
+                met[run] = (first, tuple(zip(dataset, labelling, strict=True)))
+        outcomes: list[Any] = [None] * size
+        for (first, carried), runs in positions(met).items():
+            seconds = self._second_round(first).release_many(carried, len(runs), rng=rng)
+            for run, second in zip(runs, seconds, strict=True):
+                outcomes[run] = (first, *second)
+        return outcomes
 
     def distribution(self, dataset: Dataset) -> Law:
         """The exact law, by enumeration of every step."""
         self.check_dataset(dataset)
-        return _collect(self._outcomes(tuple(dataset)))
+        return collect(self._outcomes(tuple(dataset)))
 
     def _outcomes(self, dataset: tuple[Any, ...]) -> Mass:
         if self._first_law is None:
@@ -339,13 +206,26 @@ class InitialBlock:
 
     def release(self, dataset: Dataset, *, rng: np.random.Generator | None) -> tuple[Any, Labelled]:
         """One outcome."""
-        check_rng(rng)
-        relabelled = label_boost(dataset, (), self.round.concept_class, self.round.label_boost_epsilon, rng=rng).sample
-        return self.round.release(relabelled, rng=rng)
+        return self.release_many(dataset, 1, rng=rng)[0]
+
+    def release_many(
+        self, dataset: Dataset, size: int, *, rng: np.random.Generator | None
+    ) -> list[tuple[Any, Labelled]]:
+        """`size` independent outcomes; runs that have met the same labels are drawn together."""
+        points = [point for point, _ in dataset]
+        labels = draw_labels(
+            dataset, (), self.round.concept_class, self.round.label_boost_epsilon, size, read=points, rng=rng
+        )
+        outcomes: list[Any] = [None] * size
+        for labelling, runs in positions(labels).items():
+            relabelled = tuple(zip(points, labelling, strict=True))
+            for run, outcome in zip(runs, self.round.release_many(relabelled, len(runs), rng=rng), strict=True):
+                outcomes[run] = outcome
+        return outcomes
 
     def distribution(self, dataset: Dataset) -> Law:
         """The exact law, by enumeration of every step."""
-        return _collect(self._outcomes(dataset))
+        return collect(self._outcomes(dataset))
 
     def _outcomes(self, dataset: Dataset) -> Mass:
         points = [point for point, _ in dataset]

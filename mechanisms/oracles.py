@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from dp_accounting import DpEvent
@@ -53,6 +53,16 @@ class ComponentOracle(Protocol):
         ...
 
 
+def choose_many(
+    oracle: ComponentOracle, prefix: Sequence[Any], sample: Sample, size: int, *, rng: np.random.Generator | None
+) -> Sequence[Any]:
+    """`size` independent choices: the oracle's own ``choose_many`` where it has one, else a loop."""
+    many = getattr(oracle, "choose_many", None)
+    if many is None:
+        return [oracle.choose(prefix, sample, rng=rng) for _ in range(size)]
+    return cast("Sequence[Any]", many(prefix, sample, size, rng=rng))
+
+
 class ExponentialOracle:
     """The exponential mechanism over the next component's values; for components with few values, which it lists.
 
@@ -78,17 +88,21 @@ class ExponentialOracle:
         return BoundedRangeDpEvent(log_width_up(self.base**2))
 
     def choose(self, prefix: Sequence[Any], sample: Sample, *, rng: np.random.Generator | None) -> Any:
-        return self._over(tuple(prefix)).release(sample, rng=rng)
+        return self.choose_many(prefix, sample, 1, rng=rng)[0]
+
+    def choose_many(
+        self, prefix: Sequence[Any], sample: Sample, size: int, *, rng: np.random.Generator | None
+    ) -> list[Any]:
+        """`size` independent choices."""
+        return self._over(tuple(prefix)).release_many(sample, size, rng=rng)
 
     def distribution(self, prefix: Sequence[Any], sample: Sample) -> Mapping[Any, Fraction]:
         return self._over(tuple(prefix)).distribution(sample)
 
     def _over(self, prefix: tuple[Any, ...]) -> ExponentialMechanism:
         values = self.concept_class.prefix(prefix).next_values()
-        if len(values) > _MAX_VALUES:
-            raise ValueError(
-                f"an ExponentialOracle lists at most {_MAX_VALUES} values of a component, got {len(values)}"
-            )
+        if values[_MAX_VALUES:]:  # len would overflow on a range beyond 2**63
+            raise ValueError(f"an ExponentialOracle lists at most {_MAX_VALUES} values of a component, got more")
         return ExponentialMechanism(
             values,
             lambda sample, value: best_agreement(self.concept_class.prefix((*prefix, value)), sample),

@@ -82,9 +82,10 @@ class AmplifiedReservoir:
     sample of an arbitrary reservoir could break.
 
     Guarantee: with q = sample_size / reservoir_size and d the mechanism's profile, for e' >= 0,
-    ``H(e') <= q d(ln(1 + (e**e' - 1)/q))`` (Balle, Barthe, Gaboardi 2018, Theorem 9; the paper's Theorem 3.4). The random
-    order is part of it (the paper's Remark 6.7): in reservoir order, samples that differ by a swap are not neighbours
-    position by position, and two of three records by randomized response at ln 3 have a ratio of 13/5, above 7/3.
+    ``H(e') <= q d(ln(1 + (e**e' - 1)/q))`` (Balle, Barthe, Gaboardi 2018, Theorem 9; the paper's Theorem 3.4). The
+    random order is part of it (the paper's Remark 6.7): in reservoir order, samples that differ by a swap are not
+    neighbours position by position, and two of three records by randomized response at ln 3 have a ratio of 13/5,
+    above 7/3.
 
     The law needs every sample of the reservoir, so it is for small ones: C(M, m) samples when the mechanism ignores
     order, ``m!`` times as many when it does not.
