@@ -13,6 +13,7 @@ from accounting._checks import (
     relation_name,
 )
 from accounting.accountant import ProfileAccountant
+from accounting.calibration import InfeasibleError, calibrate, largest_sampling_rate, rough_sampling_rate
 from accounting.claims import Claim, Trust
 from accounting.codec import claim_from_json, claim_to_json, event_from_json, event_to_json
 from accounting.decimals import Budget
@@ -35,11 +36,42 @@ from accounting.events import (
     RdpDpEvent,
 )
 from accounting.ledger import Ledger
+from accounting.optimal_composition import optimal_composition_delta, optimal_composition_epsilon
+from accounting.paper_theorems import (
+    PAPER_LABEL_BOOST_LOSS,
+    PAPER_ORACLE_EPSILON,
+    UNLABELLED_WIDTH,
+    Algorithm2,
+    algorithm_2,
+    algorithm_2_records,
+    labelled_width,
+    paper_activations,
+    paper_block,
+    reservoir_privacy,
+    sharp_block,
+    sharp_start,
+)
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
 from accounting.statement import Marginal, Route
+from accounting.theorems import (
+    EpsilonDelta,
+    advanced_composition,
+    advanced_composition_epsilon,
+    amplify,
+    base_for_amplified,
+    basic_composition,
+    gaussian_delta,
+    gaussian_epsilon,
+    group_privacy,
+    renyi_epsilon,
+)
 
 __all__ = [
+    "PAPER_LABEL_BOOST_LOSS",
+    "PAPER_ORACLE_EPSILON",
+    "UNLABELLED_WIDTH",
+    "Algorithm2",
     "ApproximateDpEvent",
     "BoundedRangeDpEvent",
     "Budget",
@@ -50,7 +82,9 @@ __all__ = [
     "Dataset",
     "DiscreteGaussianDpEvent",
     "DominatingPairDpEvent",
+    "EpsilonDelta",
     "GroupDpEvent",
+    "InfeasibleError",
     "Ledger",
     "LedgerFileError",
     "Marginal",
@@ -63,6 +97,14 @@ __all__ = [
     "Route",
     "Trust",
     "UnsupportedEventError",
+    "advanced_composition",
+    "advanced_composition_epsilon",
+    "algorithm_2",
+    "algorithm_2_records",
+    "amplify",
+    "base_for_amplified",
+    "basic_composition",
+    "calibrate",
     "check_epsilon",
     "check_event",
     "check_fraction",
@@ -76,8 +118,22 @@ __all__ = [
     "event_from_json",
     "event_to_json",
     "exp_bounds",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "group_privacy",
+    "labelled_width",
+    "largest_sampling_rate",
     "log_bounds",
+    "optimal_composition_delta",
+    "optimal_composition_epsilon",
+    "paper_activations",
+    "paper_block",
     "relation_name",
+    "renyi_epsilon",
+    "reservoir_privacy",
+    "rough_sampling_rate",
     "round_down",
     "round_up",
+    "sharp_block",
+    "sharp_start",
 ]
