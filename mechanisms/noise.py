@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accounting import Claim, Relation, Trust, check_fraction, check_int
-from mechanisms.base import Dataset
+from mechanisms.base import Dataset, is_hashable
 from mechanisms.exponential import log_width_up, rational_base
 from mechanisms.sampling import check_rng, draw_indices
 
@@ -33,6 +33,9 @@ class RandomizedResponse:
 
     def __init__(self, values: Sequence[Any], epsilon: float | Fraction) -> None:
         self.values = tuple(values)
+        for value in self.values:
+            if not is_hashable(value):
+                raise TypeError(f"values must be hashable, got {value!r}")
         self._position = {value: position for position, value in enumerate(self.values)}
         if len(self._position) != len(self.values) or len(self.values) < 2:
             raise ValueError(f"values must be distinct and at least two, got {self.values!r}")
