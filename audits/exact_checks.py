@@ -145,24 +145,17 @@ class BoundedRangeCheck(ClaimCheck):
         self._pure = ApproximateCheck(eta, 0.0)
         self._violated = False
         self._undecided = False
-        self._exact = True
-        self._seen = False
-        self._width: Fraction | None = Fraction(1)
-        self._sure_width: Fraction | None = Fraction(1)
-        self._worst: Witness | None = None
+        self._widest = _Widest()
+        self._surest = _Widest()
 
     def observe(self, pair: FinitePair, where: Where) -> None:
         self._pure.observe(pair, where)
-        self._exact = self._exact and pair.exact
         high, low = pair.likelihood_range()
         width = _ratio_of_ratios(high, low, Fraction(0))
         sure = width if pair.exact else _ratio_of_ratios(high, low, FLOAT_SLACK)
-        if _larger(sure, self._sure_width):
-            self._sure_width = sure
-        if not self._seen or _larger(width, self._width):
-            self._width = width
-            self._worst = _range_witness(high, low, where, width)
-        self._seen = True
+        for widest, found in ((self._widest, width), (self._surest, sure)):
+            if widest.worst is None or _larger(found, widest.width):
+                widest.width, widest.worst = found, _range_witness(high, low, where, width)
         limit = self._wide_eta if pair.exact else self._wide_eta + FLOAT_SLACK
         if above_exp(width, limit):
             violated = pair.exact or above_exp(sure, limit)
@@ -171,7 +164,7 @@ class BoundedRangeCheck(ClaimCheck):
 
     def findings(self) -> Findings:
         pure = self._pure.findings()
-        bounds = (log_factor(self._sure_width).lower, log_factor(self._width).upper)
+        bounds = (log_factor(self._surest.width).lower, log_factor(self._widest.width).upper)
         return Findings(
             violated=self._violated,
             undecided=too_fine(FLOAT_SLACK) if self._undecided else None,
@@ -180,13 +173,21 @@ class BoundedRangeCheck(ClaimCheck):
             epsilon_lower=pure.epsilon_lower,
             epsilon_upper=pure.epsilon_upper,
             delta_found=pure.delta_found,
-            worst=self._worst,
+            worst=(self._surest if self._violated else self._widest).worst,
             found=(("range", bounds),),
             notes=(
                 "the claim is about the range of the log-ratio of the two laws (found: range); "
                 "epsilon is the largest log-ratio alone, at delta 0",
             ),
         )
+
+
+@dataclass(slots=True)
+class _Widest:
+    """The largest ratio of likelihood ratios so far, None for infinity, and the pair that has it."""
+
+    width: Fraction | None = Fraction(1)
+    worst: Witness | None = None
 
 
 class Extreme:

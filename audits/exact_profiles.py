@@ -200,10 +200,17 @@ class ProfileCheck(ClaimCheck):
         return self._point(epsilon, delta) if epsilon < LARGEST_EPSILON else None
 
     def _point(self, epsilon: float, delta: float) -> _Point:
-        holders = {id(vertex.direction): vertex for vertex in self._hull.vertices}.values()
+        holders = list({id(vertex.direction): vertex for vertex in self._hull.vertices}.values())
+        upper, vertex = self._most_needing(holders, Fraction(delta))
+        if vertex.direction.exact:
+            return _Point(epsilon, delta, log_factor(upper), vertex)
+        lower, vertex = self._most_needing(holders, Fraction(delta) + FLOAT_SLACK)
+        return _Point(epsilon, delta, Bounds(log_factor(lower).lower, log_factor(upper).upper), vertex)
+
+    @staticmethod
+    def _most_needing(holders: list[_Vertex], delta: Fraction) -> tuple[Fraction | None, _Vertex]:
         needs = [(vertex.direction.least_factor(delta), vertex) for vertex in holders]
-        factor, vertex = max(needs, key=lambda need: math.inf if need[0] is None else need[0])
-        return _Point(epsilon, delta, log_factor(factor), vertex)
+        return max(needs, key=lambda need: math.inf if need[0] is None else need[0])
 
     def _report(self, point: _Point, *, violated: bool, undecided: str | None) -> Findings:
         return Findings(

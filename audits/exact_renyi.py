@@ -1,11 +1,11 @@
 """Renyi-DP and zCDP claims against exact pairs, in ball arithmetic (Arb) refined until every comparison is settled.
 
-With t = order - 1 and the privacy loss L = ln(P/Q), ``K(t) = ln E_P[e^{t L}] = t D_{1+t}(P||Q)``. K is convex, K(0) =
-0, and ``K(t) <= t max L``. Renyi DP bounds K at the listed orders, (xi, rho)-zCDP at all of them: ``K(t) <= rho t^2 +
-(rho + xi) t`` for t > 0 (Bun and Steinke 2016, Definition 1.1).
+With t = order - 1 and the privacy loss L = ln(P/Q), ``K(t) = ln E_P[e^{t L}] = t D_{1+t}(P||Q)``. K is convex,
+``K(0) = 0`` and ``K(t) <= t max L``. Renyi DP bounds K at the listed orders, (xi, rho)-zCDP at all of them:
+``K(t) <= rho t^2 + (rho + xi) t`` for t > 0 (Bun and Steinke 2016, Definition 1.1).
 
-The tolerance is that of `audits.exact_checks`; for float laws a claim holds when K is below it with every ln P and ln
-Q off by 1e-9, and is violated when K is above it with every probability moved by 1e-9 in the claim's favour.
+The tolerance is that of `audits.exact_checks`; for float laws a claim holds when K is below it with every ln P and
+ln Q off by 1e-9, and is violated when K is above it with every probability moved by 1e-9 in the claim's favour.
 """
 
 from __future__ import annotations
@@ -152,6 +152,7 @@ class _RenyiCheck(ClaimCheck):
         self._pure = Extreme()
         self._only_here = Fraction(0)
         self._closest: _Closest | None = None
+        self._violation: _Closest | None = None
 
     @abstractmethod
     def _compare(self, moments: LogMoments, sure: LogMoments, slack: Fraction) -> tuple[bool, bool, Fraction]:
@@ -168,19 +169,20 @@ class _RenyiCheck(ClaimCheck):
             holds, violated, t = self._compare(moments, LogMoments(direction, slack) if slack else moments, slack)
             self._violated = self._violated or violated
             self._open = self._open or not (holds or violated)
-            self._note_closest(moments, t, direction, place)
+            here = self._at(moments, t, direction, place)
+            self._closest = _worse(self._closest, here)
+            self._violation = _worse(self._violation, here) if violated else self._violation
             self._only_here = max(self._only_here, direction.only_here)
             self._pure.offer(direction, place, slack, direction.only_here)
 
-    def _note_closest(self, moments: LogMoments, t: Fraction, direction: FinitePair, where: Where) -> None:
+    def _at(self, moments: LogMoments, t: Fraction, direction: FinitePair, where: Where) -> _Closest:
         order = float(1 + t)
         found, claimed = moments.bounds(t), self._claimed(order)
         share = found[1] / claimed if claimed > 0 else (math.inf if found[1] > 0 else 0.0)
-        if self._closest is None or share > self._closest.share:
-            self._closest = _Closest(share, order, found, claimed, direction, where)
+        return _Closest(share, order, found, claimed, direction, where)
 
     def findings(self) -> Findings:
-        closest = self._closest
+        closest = self._violation or self._closest
         epsilon = self._pure.bounds()
         undecided = None
         if self._open and not self._violated:
@@ -291,6 +293,10 @@ class ZcdpCheck(_RenyiCheck):
             queue += [(middle, high), (low, middle)]
         self._unproved = f"the divergence and its bound are too close to be told apart near order {float(1 + low):.6g}"
         return False, False, closest
+
+
+def _worse(one: _Closest | None, other: _Closest) -> _Closest:
+    return other if one is None or other.share > one.share else one
 
 
 def _note(closest: _Closest) -> str:

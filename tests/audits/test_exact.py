@@ -9,8 +9,9 @@ from typing import Any
 
 import mpmath
 import pytest
+from dp_accounting import ComposedDpEvent, DpEvent, ZCDpEvent
 
-from accounting import Claim, Trust
+from accounting import ApproximateDpEvent, BoundedRangeDpEvent, Claim, RdpDpEvent, Relation, Trust
 from audits.exact import ExactAudit, FinitePair, audit_exact
 from audits.exact_checks import ApproximateCheck, Where
 from audits.neighbours import add_or_remove_one, explicit, replace_one
@@ -219,6 +220,31 @@ def test_a_float_excess_that_rounding_may_have_made_is_left_open(mass: float, st
         assert found.epsilon_lower is not None
         assert found.epsilon_lower <= 1e-8
         assert "Fractions" in found.summary()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ApproximateDpEvent(1.0),
+        BoundedRangeDpEvent(2.0),
+        RdpDpEvent((2.0,), (0.5,)),
+        ZCDpEvent(0.3),
+        ComposedDpEvent([ApproximateDpEvent(0.5), ApproximateDpEvent(0.5)]),
+    ],
+)
+def test_the_witness_is_a_sure_violation_not_the_largest_artefact(event: DpEvent) -> None:
+    """The pair (0, 1) differs in support on a mass of 1e-12, the pair (0, 2) violates the claim plainly."""
+    laws: dict[int, dict[Hashable, float]] = {
+        0: {"a": 0.5, "b": 0.5},
+        1: {"a": 0.5, "b": 0.5 - 1e-12, "rare": 1e-12},
+        2: {"a": 0.9, "b": 0.1},
+    }
+    domain = explicit([((0,), (1,)), ((0,), (2,))], "replace-one")
+    found = audit_exact(adapted(lambda d: laws[d[0]]), Claim(event, Relation.REPLACE_ONE, SOURCE), domain)
+    assert found.status is Status.REFUTED
+    assert found.witness is not None
+    assert {found.witness.dataset, found.witness.neighbour} == {(0,), (2,)}
+    assert found.epsilon_lower == pytest.approx(math.log(5), abs=1e-7)
 
 
 # Enumeration
