@@ -112,6 +112,11 @@ class _AdversarialOracle:
     def choose(self, prefix: Sequence[Any], sample: Sample, *, rng: np.random.Generator | None) -> Any:
         return self._mechanism.release(sample, rng=rng)
 
+    def choose_many(
+        self, prefix: Sequence[Any], sample: Sample, size: int, *, rng: np.random.Generator | None
+    ) -> list[Any]:
+        return self._mechanism.release_many(sample, size, rng=rng)
+
     def distribution(self, prefix: Sequence[Any], sample: Sample) -> Law:
         return self._mechanism.distribution(sample)
 

@@ -146,7 +146,7 @@ class MacroBlock:
             extended = self.concept_class.prefix((*self.prefix, first))
             for labels, weight in carrier_law(self.state, dataset, extended, self.label_boost_epsilon).items():
                 carried = tuple(zip(dataset, labels, strict=True))
-                for (second, state), share in self._second_round(first).distribution(carried).items():
+                for (second, state), share in self._second_round(first).law(carried).items():
                     yield (first, second, state), probability * weight * share
 
     def _second_round(self, first: Any) -> CarryForwardRound:
@@ -232,5 +232,5 @@ class InitialBlock:
         law = label_boost_law(dataset, (), self.round.concept_class, self.round.label_boost_epsilon)
         for (labels, _), weight in law.items():
             relabelled = tuple(zip(points, labels, strict=True))
-            for outcome, share in self.round.distribution(relabelled).items():
+            for outcome, share in self.round.law(relabelled).items():
                 yield outcome, weight * share

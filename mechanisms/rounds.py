@@ -9,7 +9,7 @@ asks the oracle A_i for the next component, and carries the labels over to a fre
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -23,6 +23,8 @@ from mechanisms.label_boost import carrier_law, draw_labels, labelled_claim
 from mechanisms.oracles import ComponentOracle, choose_many
 from mechanisms.reservoirs import sample_records, selections
 from mechanisms.sampling import check_rng
+
+_KEPT_LAWS = 4096
 
 Labelled = tuple[tuple[Any, int], ...]
 Mass = Iterator[tuple[Any, Fraction | float]]
@@ -165,8 +167,14 @@ class CarryForwardRound:
 
     def distribution(self, dataset: Dataset) -> Law:
         """The exact law: over the oracle's value, the carrier drawn, and its labels."""
+        return dict(self.law(dataset))
+
+    def law(self, dataset: Dataset) -> Mapping[Any, Any]:
+        """`distribution`, kept for the next call with the same records; not to be edited."""
         key = frozenset(Counter(dataset).items()) if self.ignores_order else tuple(dataset)
         if key not in self._laws:
+            if len(self._laws) >= _KEPT_LAWS:
+                self._laws.clear()
             self.check_dataset(dataset)
             self._laws[key] = collect(self._outcomes(dataset))
         return self._laws[key]
