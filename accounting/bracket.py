@@ -34,7 +34,7 @@ def merged(pair: Pair, step: float, tail: float) -> tuple[Lattice, float]:
     excess = np.log(cells.p[kept] / cells.q[kept]) - nodes[kept]
     # Each logarithm and each node is off by a few roundings of the loss.
     offset = float(excess.min()) - 8 * UNIT * (1 + float(np.abs(nodes).max())) if kept.any() else 0.0
-    return Lattice(step, first, masses, pair.infinite), offset
+    return Lattice(step, np.arange(first, last + 1, dtype=np.int64), masses, pair.infinite), offset
 
 
 class LowerBound:
@@ -85,7 +85,7 @@ class LowerBound:
         counts = [count for _, count in composer.parts]
         lattices = [lattice for lattice, _ in pieces]
         offset = math.fsum(count * shift for (_, shift), count in zip(pieces, counts, strict=True))
-        cumulants = Cumulants(lattices, counts)
+        cumulants = Cumulants([(x.losses, x.masses, n) for x, n in zip(lattices, counts, strict=True)])
         value, _, _ = cumulants(t)
         window = composer.cumulants.window(t, epsilon)
         low, high, _ = window.ends(cumulants)

@@ -16,20 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from scipy import fft
 
 from accounting.convolution import Parts, common_step, simplify
 from accounting.cumulants import Cumulants, Window
-from accounting.pairs import MASS_ERROR, Lattice, Pair, discretise
+from accounting.pairs import MASS_ERROR, Array, Lattice, Nodes, connect_dots, discretise
 from accounting.transform import UNIT, Curve, deltas_from_masses, tilted_product
 
 NODES = 1 << 20
-_COARSE = 1024
+_COARSE = 96
 # Relative effect on delta that the choice of the lattice step aims at; the step shrinks until the lattice is full.
-_GRID_ERROR = 1e-5
+_GRID_ERROR = 2e-6
 _FULL_TILT = -46.0
 
 
@@ -50,7 +49,8 @@ class Composer:
         self.infinite = -math.expm1(finite)
         self.max_loss = _sum_up([(pair.max_loss, count) for pair, count in self.parts])
         self._curves: dict[tuple[float, float], Curve] = {}
-        self._coarse: Cumulants | None = None
+        self._coarse: list[tuple[Array, Array]] | None = None
+        self._guide: Cumulants | None = None
 
     def delta(self, epsilon: float) -> float:
         """Upper bound of delta at a real epsilon."""
@@ -89,16 +89,31 @@ class Composer:
         return max(0.0, best)
 
     @property
-    def cumulants(self) -> Cumulants:
-        """Cumulants of a coarse lattice; they guide the choice of tilt, window and step and never enter an answer."""
+    def coarse(self) -> list[tuple[Array, Array]]:
+        """(losses, masses) of every pair on a few hundred nodes, dense where the mass is; each dominates its pair."""
         if self._coarse is None:
-            lattices = []
+            self._coarse = []
             for pair, _ in self.parts:
-                step = common_step(((pair, 1),), _COARSE)
-                lo, hi = pair.span(1e-30)
-                lattices.append(discretise(pair, step or max((hi - lo) / _COARSE, 1e-300), 1e-30))
-            self._coarse = Cumulants(lattices, [count for _, count in self.parts])
+                losses = pair.atoms()
+                if losses is None or len(losses) < 2:
+                    spans = [pair.span(tail) for tail in (1e-30, 1e-14, 1e-5, 1e-1)]
+                    losses = np.unique(np.concatenate([np.linspace(lo, hi, _COARSE) for lo, hi in spans if hi > lo]))
+                self._coarse.append((losses, connect_dots(pair, losses)[0]))
         return self._coarse
+
+    @property
+    def cumulants(self) -> Cumulants:
+        """Cumulants of the coarse pairs: a guide to tilts, windows and steps, and an upper bound of the true ones."""
+        if self._guide is None:
+            terms = zip(self.coarse, self.parts, strict=True)
+            self._guide = Cumulants((losses, masses, count) for (losses, masses), (_, count) in terms)
+        return self._guide
+
+    def quick_delta(self, epsilon: float) -> float:
+        """A cheap, looser upper bound of delta, for questions that it already settles."""
+        if not self.parts or self.infinite >= 1:
+            return self.infinite
+        return min(1.0, _inflate(self.infinite + self.cumulants.delta_bound(epsilon) + 1e-30 * self.uses, self.uses))
 
     def plan(self, epsilon: float) -> tuple[Window, float]:
         """(window with its tilt, P-mass that each use may move to infinity) for questions near `epsilon`.
@@ -125,6 +140,25 @@ class Composer:
         wanted = max(accurate, (high - low) / self.nodes, reach / self.nodes)
         return 2.0 ** min(math.ceil(math.log2(wanted)), math.floor(math.log2(max(high - low, 1e-300) / 64)))
 
+    def _lattices(self, step: float, tail: float, t: float) -> list[Lattice]:
+        """Every pair on the lattice; where little tilted mass is left, on every second, fourth, ... node only.
+
+        Connecting dots that are H apart adds about ``H^2 (t + 1)(t + 2) / 12`` times the tilted mass there, and that is
+        kept below a small share of what the step itself adds.
+        """
+        share = 12 * _GRID_ERROR / (30 * self.uses * (t + 1) * (t + 2))
+        found = []
+        for (pair, _), (losses, masses) in zip(self.parts, self.coarse, strict=True):
+            if pair.atoms() is not None:
+                found.append(discretise(pair, step, tail))
+                continue
+            weights = masses * np.exp(t * (losses - losses[np.argmax(masses)]))
+            above = np.cumsum(weights[::-1])[::-1] / weights.sum()
+            below = np.cumsum(masses) / masses.sum()
+            nodes = sparse_nodes(losses, np.sqrt(share / above), np.sqrt(share / below), pair.span(tail), step)
+            found.append(discretise(pair, step, tail, nodes))
+        return found
+
     def _curve_at(self, epsilon: float) -> Curve:
         window, tail = self.plan(epsilon)
         key = (window.tilt, tail)
@@ -134,9 +168,9 @@ class Composer:
 
     def _transform(self, window: Window, tail: float, epsilon: float) -> Curve:
         step, t = self.step(window, tail, epsilon), window.tilt
-        lattices = [discretise_cached(pair, step, tail) for pair, _ in self.parts]
+        lattices = self._lattices(step, tail, self.cumulants.tilt_for(epsilon))
         counts = [count for _, count in self.parts]
-        exact = Cumulants(lattices, counts)
+        exact = Cumulants((x.losses, x.masses, n) for x, n in zip(lattices, counts, strict=True))
         low, high, past = window.ends(exact)
         first = math.floor(low / step) - 1
         size = int(fft.next_fast_len(max(16, math.ceil(high / step) + 2 - first), real=True))
@@ -155,10 +189,30 @@ class Composer:
         return Curve(step, first, np.minimum.accumulate(deltas))
 
 
-@lru_cache(maxsize=512)
-def discretise_cached(pair: Pair, step: float, tail: float) -> Lattice:
-    """`discretise`, remembered for pairs that return in later compositions."""
-    return discretise(pair, step, tail)
+def sparse_nodes(losses: Array, rising: Array, falling: Array, span: tuple[float, float], step: float) -> Nodes:
+    """Lattice nodes covering `span`, spaced by powers of two: the largest that the allowed spacings permit.
+
+    rising[i]: spacing allowed above losses[i], non-decreasing in i. falling[i]: spacing allowed below losses[i],
+    non-increasing in i. Nodes spaced by 2^j are multiples of 2^j, so runs of different spacing join.
+    """
+    first, last = math.floor(span[0] / step), math.ceil(span[1] / step) + 1
+    levels = max(0, int(math.log2((last - first) / 32))) if last - first > 64 else 0
+    middle = round(float(losses[int(np.argmin(np.maximum(rising, falling)))]) / step)
+    up = down = min(max(middle, first), last)
+    pieces = []
+    for j in range(levels + 1):
+        width = 1 << j
+        # The next spacing starts where it is allowed, at the first of its own multiples outwards.
+        top, bottom = last, first
+        if j < levels:
+            above = losses[rising >= 2 * width * step]
+            below = losses[falling >= 2 * width * step]
+            top = min(top, math.ceil(above[0] / step)) if len(above) else top
+            bottom = max(bottom, math.floor(below[-1] / step)) if len(below) else bottom
+        top, bottom = -(-max(top, up) // (2 * width)) * 2 * width, min(bottom, down) // (2 * width) * 2 * width
+        pieces += [np.arange(up, top + 1, width), np.arange(down, bottom - 1, -width)]
+        up, down = top, bottom
+    return np.unique(np.concatenate(pieces)).astype(np.int64)
 
 
 def _inflate(value: float, uses: int) -> float:

@@ -87,7 +87,7 @@ def composed_pair(parts: Parts, nodes: int = INNER_NODES) -> Pair:
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
     if not parts:
-        return GridPair(Lattice(1.0, 0, np.ones(1), 0.0))
+        return GridPair(Lattice(1.0, np.zeros(1, dtype=np.int64), np.ones(1), 0.0))
     step = common_step(parts, 4 * nodes)
     if step is None:
         width = 0.0
@@ -117,8 +117,11 @@ def _power(lattice: Lattice, count: int) -> Lattice:
 
 
 def _convolve(a: Lattice, b: Lattice) -> Lattice:
+    """Both on consecutive nodes, and so is the result."""
     infinite = a.infinite + b.infinite - a.infinite * b.infinite
-    return _trim(Lattice(a.step, a.first + b.first, np.convolve(a.masses, b.masses), infinite))
+    masses = np.convolve(a.masses, b.masses)
+    first = int(a.nodes[0] + b.nodes[0])
+    return _trim(Lattice(a.step, np.arange(first, first + len(masses), dtype=np.int64), masses, infinite))
 
 
 def _trim(lattice: Lattice) -> Lattice:
@@ -130,7 +133,8 @@ def _trim(lattice: Lattice) -> Lattice:
     first = min(int(np.searchsorted(below, _TAIL, side="right")), max(last - 1, 0))
     if first == 0 and last >= len(masses):
         return lattice
-    kept = masses[first : max(last, first + 1)].copy()
+    last = max(last, first + 1)
+    kept = masses[first:last].copy()
     kept[0] += below[first - 1] if first else 0.0
     infinite = lattice.infinite + (float(above[last]) if last < len(masses) else 0.0)
-    return Lattice(lattice.step, lattice.first + first, kept, infinite)
+    return Lattice(lattice.step, lattice.nodes[first:last], kept, infinite)

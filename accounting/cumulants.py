@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
-from accounting.pairs import Lattice
+from accounting.pairs import Array
 
 LOW_TAIL, HIGH_TAIL = 1e-12, 1e-15
 
 
 class Cumulants:
-    """K(t) = sum_i n_i ln E_P[e^{t loss_i}; finite] of lattice pairs, and its first two derivatives."""
+    """K(t) = sum_i n_i ln E_P[e^{t loss_i}; finite] and its first two derivatives.
 
-    def __init__(self, lattices: Sequence[Lattice], counts: Sequence[int]) -> None:
+    terms: (losses, P-masses, n_i) of finitely supported pairs.
+    """
+
+    def __init__(self, terms: Iterable[tuple[Array, Array, int]]) -> None:
         self._terms = [
-            (np.log(lattice.masses[used]), lattice.losses[used], count)
-            for lattice, count in zip(lattices, counts, strict=True)
-            for used in [np.flatnonzero(lattice.masses)]
+            (np.log(masses[used]), losses[used], count)
+            for losses, masses, count in terms
+            for used in [np.flatnonzero(masses)]
         ]
 
     def __call__(self, t: float) -> tuple[float, float, float]:
@@ -37,6 +40,14 @@ class Cumulants:
             mean += count * first
             variance += count * second
         return value, mean, variance
+
+    def delta_bound(self, epsilon: float) -> float:
+        """Chernoff's upper bound of delta(epsilon) from finite losses: ``e^{K(t) - t epsilon} t^t / (t + 1)^(t + 1)``.
+
+        Because ``(1 - e^-x)_+ <= e^{t x} t^t / (t + 1)^(t + 1)`` for every x.
+        """
+        t = self.tilt_for(epsilon)
+        return math.exp(min(0.0, self(t)[0] - t * epsilon + special.xlogy(t, t) - (t + 1) * math.log1p(t)))
 
     @property
     def support(self) -> tuple[float, float]:

@@ -14,7 +14,8 @@ from scipy import special
 
 from accounting.pairs import Array, AtomicPair, Cells
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+# Gauss-Legendre rules, and the roughness of a cell, width * (|x| + 1), below which their error is below rounding.
+_RULES = ((0.01, *np.polynomial.legendre.leggauss(3)), (0.5, *np.polynomial.legendre.leggauss(8)))
 
 
 def approximate_pair(epsilon: float, delta: float) -> AtomicPair:
@@ -151,14 +152,21 @@ def _normal_cells(x: Array) -> Array:
     # An infinite edge cuts where the density has vanished below the smallest double.
     x = np.clip(x, -60.0, 60.0)
     half, centre = np.diff(x) / 2, (x[1:] + x[:-1]) / 2
+    roughness = 2 * half * (np.abs(centre) + 1)
     masses = np.empty(len(half))
-    narrow = 2 * half * (np.abs(centre) + 1) < 0.5
-    z = centre[narrow][:, None] + half[narrow][:, None] * _NODES
-    masses[narrow] = half[narrow] * (np.exp(-z * z / 2) @ _WEIGHTS) / math.sqrt(2 * math.pi)
-    left, right = x[:-1][~narrow], x[1:][~narrow]
+    done = np.zeros(len(half), dtype=bool)
+    for limit, nodes, weights in _RULES:
+        cell = ~done & (roughness < limit)
+        total = np.zeros(int(cell.sum()))
+        for node, weight in zip(nodes, weights, strict=True):
+            z = centre[cell] + half[cell] * node
+            total += weight * np.exp(-0.5 * z * z)
+        masses[cell] = half[cell] * total / math.sqrt(2 * math.pi)
+        done |= cell
+    left, right = x[:-1][~done], x[1:][~done]
     flip = left > 0
     low, high = np.where(flip, -right, left), np.where(flip, -left, right)
-    masses[~narrow] = special.ndtr(high) - special.ndtr(low)
+    masses[~done] = special.ndtr(high) - special.ndtr(low)
     return masses
 
 

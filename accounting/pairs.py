@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Nodes = npt.NDArray[np.int64]
 
 # Relative error allowed for each cell mass of a pair; the composer inflates its answers by this much for each use of a
 # pair.
@@ -75,39 +76,48 @@ class Pair(Hashable, Protocol):
 
 @dataclass(frozen=True)
 class Lattice:
-    """A pair on the lattice ``step * Z``: P-masses of the losses step * (first + i), and P-mass at infinity.
+    """A pair on the lattice ``step * Z``: P-masses of the losses step * nodes, and P-mass at infinity.
 
-    masses: shape (n,), non-negative. The Q-mass at a loss l is its P-mass times exp(-l).
+    nodes: shape (n,), increasing integers. masses: shape (n,), non-negative. The Q-mass at a loss l is its P-mass times
+    exp(-l).
     """
 
     step: float
-    first: int
+    nodes: Nodes
     masses: Array
     infinite: float
 
     @property
     def losses(self) -> Array:
-        return self.step * np.arange(self.first, self.first + len(self.masses), dtype=np.float64)
+        losses: Array = self.step * self.nodes.astype(np.float64)
+        return losses
 
 
-def discretise(pair: Pair, step: float, tail: float) -> Lattice:
-    """Put `pair` on the lattice ``step * Z``; the result dominates it. P-mass at most `tail` goes from finite to
-    infinite loss.
-    """
-    lo, hi = pair.span(tail)
-    first, last = math.floor(lo / step), max(math.ceil(hi / step), math.floor(lo / step) + 1)
-    edges = step * np.arange(first, last + 1, dtype=np.float64)
-    cells = pair.cells(edges)
-    masses = np.zeros(len(edges))
-    # x at the right end of a cell solves x_a + x_b = p, x_a e^-a + x_b e^-b = q.
-    shrink = -math.expm1(-step)
+def connect_dots(pair: Pair, losses: Array) -> tuple[Array, float]:
+    """(masses, infinite): a pair on the increasing `losses`, and at infinity, that dominates `pair`."""
+    cells = pair.cells(losses)
+    # The mass at the right end of a cell [a, b] solves x_a + x_b = p and x_a e^-a + x_b e^-b = q.
     with np.errstate(over="ignore", invalid="ignore"):
-        right = np.where(cells.p > 0, (cells.p - cells.q * np.exp(edges[:-1])) / shrink, 0.0)
+        right = (cells.p - cells.q * np.exp(losses[:-1])) / -np.expm1(-np.diff(losses))
     right = np.clip(np.where(np.isfinite(right), right, 0.0), 0.0, cells.p)
+    masses = np.zeros(len(losses))
     masses[1:] += right
     masses[:-1] += cells.p - right
     masses[0] += cells.below
-    return Lattice(step, first, masses, cells.above)
+    return masses, cells.above
+
+
+def discretise(pair: Pair, step: float, tail: float, nodes: Nodes | None = None) -> Lattice:
+    """Put `pair` on the lattice ``step * Z``, or on some of its nodes; the result dominates the pair.
+
+    P-mass at most `tail` goes from finite to infinite loss, or more if the last of `nodes` is too low.
+    """
+    if nodes is None:
+        lo, hi = pair.span(tail)
+        first, last = math.floor(lo / step), max(math.ceil(hi / step), math.floor(lo / step) + 1)
+        nodes = np.arange(first, last + 1, dtype=np.int64)
+    masses, infinite = connect_dots(pair, step * nodes.astype(np.float64))
+    return Lattice(step, nodes, masses, infinite)
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,7 @@ class PrivacyProfile:
         delta = check_probability("delta", delta)
         worst = 0.0
         for composer in map(_composer, self._directions):
-            if composer.delta(worst) > delta:
+            if composer.quick_delta(worst) > delta and composer.delta(worst) > delta:
                 worst = max(worst, composer.epsilon(delta))
         return worst
 

@@ -73,4 +73,4 @@ def round_down(x: Fraction) -> float:
 
 def round_up(x: Fraction) -> float:
     """The smallest float at least x (``inf`` above the range of doubles)."""
-    return -round_down(-x)
+    return 0.0 - round_down(-x)

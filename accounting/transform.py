@@ -69,8 +69,7 @@ def tilted_product(
         weights -= weights.max()
         tilted = np.exp(weights)
         tilted /= tilted.sum()
-        nodes = np.arange(lattice.first, lattice.first + len(tilted)) % size
-        spectrum = fft.rfft(np.bincount(nodes, tilted, minlength=size))
+        spectrum = fft.rfft(np.bincount(lattice.nodes % size, tilted, minlength=size))
         size_of = np.abs(spectrum) + unit
         log_bound += count * np.log(size_of)
         relative += count * (unit / size_of + 8 * UNIT)
