@@ -9,7 +9,6 @@ import numpy as np
 
 from accounting import Claim
 from audits.exact import audit_exact
-from audits.sequential import audit_sequential
 from audits.verdicts import Verdict
 from audits.watch import CallClock, MechanismError, Watched, rehearse
 from mechanisms import AdaptedMechanism, Domain
@@ -44,6 +43,8 @@ def audit_claim(
     label = name or mechanism.name
     if choose_method(mechanism, domain, method) == "exact":
         return audit_exact(adapted, claim, domain, progress=progress, should_stop=should_stop, name=label)
+    from audits.sequential import audit_sequential
+
     notes = rehearse(adapted, domain, rng=rng)
     verdict = audit_sequential(
         adapted,

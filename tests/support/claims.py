@@ -17,7 +17,7 @@ def write_claims(
     head: Mapping[str, object] | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> Path:
-    """A claims file with one replace-one claim on two records of 0 and 1 for each mechanism of `misbehaving`, epsilon 2.
+    """A claims file with one claim for each mechanism: 2-DP when one of two records, 0 or 1, is replaced.
 
     head: keys for the whole file. extra: further lines for the claim of that name.
     """

@@ -19,7 +19,7 @@ def good(dataset: Sequence[int], *, rng: np.random.Generator) -> int:
 
 
 def raises(dataset: Sequence[int], *, rng: np.random.Generator) -> float:
-    return 1 / (sum(dataset) - 1)
+    return 1 / sum(dataset)
 
 
 def exits(dataset: Sequence[int], *, rng: np.random.Generator) -> NoReturn:
@@ -142,10 +142,16 @@ class WrongDistribution:
 
 
 class Polluting:
-    """Changes numpy for everyone in its process, so that a claim audited after it there would raise."""
+    """Leaves something behind for everyone in its process; `fastidious` cannot stand it."""
 
     def __init__(self) -> None:
-        np.int64 = None  # type: ignore[assignment, misc]
+        os.environ["POLLUTED"] = "yes"
 
     def release(self, dataset: Sequence[int], *, rng: np.random.Generator) -> int:
         return int(rng.integers(2))
+
+
+def fastidious(dataset: Sequence[int], *, rng: np.random.Generator) -> int:
+    if "POLLUTED" in os.environ:
+        raise RuntimeError("someone was here before")
+    return int(rng.integers(2))
