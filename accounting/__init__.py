@@ -53,6 +53,7 @@ from accounting.paper_theorems import (
 )
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
+from accounting.routes import RouteOrderError, all_routes, all_routes_over, closed_form, tightest
 from accounting.statement import Marginal, Route
 from accounting.theorems import (
     EpsilonDelta,
@@ -95,12 +96,15 @@ __all__ = [
     "Relation",
     "RelationMismatchError",
     "Route",
+    "RouteOrderError",
     "Trust",
     "UnsupportedEventError",
     "advanced_composition",
     "advanced_composition_epsilon",
     "algorithm_2",
     "algorithm_2_records",
+    "all_routes",
+    "all_routes_over",
     "amplify",
     "base_for_amplified",
     "basic_composition",
@@ -115,6 +119,7 @@ __all__ = [
     "check_text",
     "claim_from_json",
     "claim_to_json",
+    "closed_form",
     "event_from_json",
     "event_to_json",
     "exp_bounds",
@@ -136,4 +141,5 @@ __all__ = [
     "round_up",
     "sharp_block",
     "sharp_start",
+    "tightest",
 ]

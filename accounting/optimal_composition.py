@@ -72,7 +72,9 @@ def _loss(step: EpsilonDelta, count: int, j: int) -> Fraction:
 
 def _lost(step: EpsilonDelta, count: int) -> flint.arb:
     """``1 - (1 - delta)^k``: the probability that some answer gives the dataset away."""
-    return -(count * (-ball(step.delta)).log1p()).expm1() if step.delta < 1 else flint.arb(1)
+    if count == 1 or step.delta == 1:
+        return ball(step.delta)  # exactly, so that a step is within its own delta
+    return -(count * (-ball(step.delta)).log1p()).expm1()
 
 
 def _kept(step: EpsilonDelta, count: int) -> flint.arb:
