@@ -99,6 +99,7 @@ class LowerBound:
             losses = step * np.arange(first, first + size, dtype=np.float64)
             scale = np.exp(np.minimum(value - t * losses, 700.0))
             spread = math.sqrt(min(size, 1 / -math.expm1(-2 * t * step) if t > 0 else size))
-            deltas = deltas_from_masses(masses * scale, step) - scale * (error * spread + LOW_TAIL + over)
+            slack = scale * (error * spread + LOW_TAIL + over)
+            deltas = np.maximum(deltas_from_masses(masses * scale, step) - slack, 0.0)
         relative = composer.uses * MASS_ERROR * (1 + t) + size * UNIT
-        return Curve(step, first, np.maximum(deltas, 0.0) * (1 - relative) + composer.infinite * (1 - relative)), offset
+        return Curve(step, first, (deltas + composer.infinite) * (1 - relative), slack), offset

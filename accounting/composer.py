@@ -26,7 +26,7 @@ from accounting.pairs import MASS_ERROR, Array, Lattice, Nodes, connect_dots, di
 from accounting.transform import UNIT, Curve, deltas_from_masses, tilted_product
 
 NODES = 1 << 20
-_COARSE = 96
+_COARSE = 48
 # Relative effect on delta that the choice of the lattice step aims at; the step shrinks until the lattice is full.
 _GRID_ERROR = 2e-6
 _FULL_TILT = -46.0
@@ -79,12 +79,12 @@ class Composer:
             return 0.0
         best, guess = math.inf, min(cumulants.epsilon_for(finite_log), pure)
         for _ in range(4):
-            found = min(self._curve_at(guess).epsilon(delta), pure)
+            curve = self._curve_at(guess)
+            found = min(curve.epsilon(delta), pure)
             if found >= best * (1 - 1e-9):
                 break
-            close = abs(found - guess) * cumulants.tilt_for(guess) < 3
             best, guess = found, found
-            if close:
+            if curve.precise(found):
                 break
         return max(0.0, best)
 
@@ -97,7 +97,9 @@ class Composer:
                 losses = pair.atoms()
                 if losses is None or len(losses) < 2:
                     spans = [pair.span(tail) for tail in (1e-30, 1e-14, 1e-5, 1e-1)]
-                    losses = np.unique(np.concatenate([np.linspace(lo, hi, _COARSE) for lo, hi in spans if hi > lo]))
+                    lo, hi = spans[0]
+                    runs = [np.linspace(lo, hi, _COARSE) for lo, hi in spans if hi > lo]
+                    losses = np.unique(np.concatenate([*runs, [lo, hi]])) if hi > lo else np.array([lo, lo + 1e-3])
                 self._coarse.append((losses, connect_dots(pair, losses)[0]))
         return self._coarse
 
@@ -149,8 +151,11 @@ class Composer:
         share = 12 * _GRID_ERROR / (30 * self.uses * (t + 1) * (t + 2))
         found = []
         for (pair, _), (losses, masses) in zip(self.parts, self.coarse, strict=True):
-            if pair.atoms() is not None:
-                found.append(discretise(pair, step, tail))
+            atoms = pair.atoms()
+            if atoms is not None:
+                around = np.unique(np.concatenate([np.floor(atoms / step), np.ceil(atoms / step)]))
+                nodes = around.astype(np.int64) if len(around) > 1 else None
+                found.append(discretise(pair, step, tail, nodes))
                 continue
             weights = masses * np.exp(t * (losses - losses[np.argmax(masses)]))
             above = np.cumsum(weights[::-1])[::-1] / weights.sum()
@@ -183,10 +188,11 @@ class Composer:
             scale = np.exp(np.minimum(exact(t)[0] - t * losses, 700.0))
             # Rounding of the transforms (Cauchy-Schwarz over the tail weights) and the mass past the window.
             spread = math.sqrt(min(size, 1 / -math.expm1(-2 * t * step) if t > 0 else size))
-            deltas = deltas_from_masses(masses * scale, step) + scale * (error * spread) + past
+            slack = scale * (error * spread) + past
+            deltas = deltas_from_masses(masses * scale, step) + slack
         relative = self.uses * MASS_ERROR * (1 + t) + size * UNIT
         deltas = np.minimum(1.0, (deltas + infinite) * (1 + relative))
-        return Curve(step, first, np.minimum.accumulate(deltas))
+        return Curve(step, first, np.minimum.accumulate(deltas), slack)
 
 
 def sparse_nodes(losses: Array, rising: Array, falling: Array, span: tuple[float, float], step: float) -> Nodes:
@@ -199,7 +205,7 @@ def sparse_nodes(losses: Array, rising: Array, falling: Array, span: tuple[float
     levels = max(0, int(math.log2((last - first) / 32))) if last - first > 64 else 0
     middle = round(float(losses[int(np.argmin(np.maximum(rising, falling)))]) / step)
     up = down = min(max(middle, first), last)
-    pieces = []
+    ups, downs = [], []
     for j in range(levels + 1):
         width = 1 << j
         # The next spacing starts where it is allowed, at the first of its own multiples outwards.
@@ -210,9 +216,11 @@ def sparse_nodes(losses: Array, rising: Array, falling: Array, span: tuple[float
             top = min(top, math.ceil(above[0] / step)) if len(above) else top
             bottom = max(bottom, math.floor(below[-1] / step)) if len(below) else bottom
         top, bottom = -(-max(top, up) // (2 * width)) * 2 * width, min(bottom, down) // (2 * width) * 2 * width
-        pieces += [np.arange(up, top + 1, width), np.arange(down, bottom - 1, -width)]
+        ups.append(np.arange(up, top, width))
+        downs.append(np.arange(down, bottom, -width))
         up, down = top, bottom
-    return np.unique(np.concatenate(pieces)).astype(np.int64)
+    descending = np.concatenate([*downs, [down]])
+    return np.concatenate([descending[:0:-1], *ups, [up]]).astype(np.int64)
 
 
 def _inflate(value: float, uses: int) -> float:

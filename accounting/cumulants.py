@@ -21,25 +21,29 @@ class Cumulants:
     """
 
     def __init__(self, terms: Iterable[tuple[Array, Array, int]]) -> None:
-        self._terms = [
-            (np.log(masses[used]), losses[used], count)
-            for losses, masses, count in terms
-            for used in [np.flatnonzero(masses)]
-        ]
+        used = [(losses[masses > 0], masses[masses > 0], count) for losses, masses, count in terms]
+        sizes = [len(losses) for losses, _, _ in used]
+        self._losses = np.concatenate([losses for losses, _, _ in used])
+        self._log_masses = np.log(np.concatenate([masses for _, masses, _ in used]))
+        self._starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        self._owner = np.repeat(np.arange(len(sizes)), sizes)
+        self._counts = np.array([count for _, _, count in used], dtype=np.float64)
+        self._reach = float(np.abs(self._losses).max())
+        ends = np.cumsum(sizes) - 1
+        least, most = self._losses[self._starts], self._losses[ends]
+        self.support = (float(self._counts @ least), float(self._counts @ most))
+        """Least and largest finite total loss."""
 
     def __call__(self, t: float) -> tuple[float, float, float]:
-        value = mean = variance = 0.0
-        for log_masses, losses, count in self._terms:
-            weights = log_masses + t * losses
-            top = float(weights.max())
-            tilted = np.exp(weights - top)
-            total = float(tilted.sum())
-            first = float(tilted @ losses) / total
-            second = float(tilted @ (losses - first) ** 2) / total
-            value += count * (top + math.log(total))
-            mean += count * first
-            variance += count * second
-        return value, mean, variance
+        weights = self._log_masses + t * self._losses
+        top = np.maximum.reduceat(weights, self._starts)
+        tilted = np.exp(weights - top[self._owner])
+        total = np.add.reduceat(tilted, self._starts)
+        first = np.add.reduceat(tilted * self._losses, self._starts) / total
+        spread = tilted * (self._losses - first[self._owner]) ** 2
+        second = np.add.reduceat(spread, self._starts) / total
+        value = self._counts @ (top + np.log(total))
+        return float(value), float(self._counts @ first), float(self._counts @ second)
 
     def delta_bound(self, epsilon: float) -> float:
         """Chernoff's upper bound of delta(epsilon) from finite losses: ``e^{K(t) - t epsilon} t^t / (t + 1)^(t + 1)``.
@@ -49,16 +53,9 @@ class Cumulants:
         t = self.tilt_for(epsilon)
         return math.exp(min(0.0, self(t)[0] - t * epsilon + special.xlogy(t, t) - (t + 1) * math.log1p(t)))
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """Least and largest finite total loss."""
-        least, most = (sum(count * float(losses[end]) for _, losses, count in self._terms) for end in (0, -1))
-        return least, most
-
     def tilt_for(self, epsilon: float) -> float:
         """The t >= 0 with K'(t) = epsilon, capped where e^{t loss} would leave the range of doubles."""
-        reach = max(float(np.abs(losses).max()) for _, losses, _ in self._terms)
-        cap = 600.0 / max(reach, 1e-12)
+        cap = 600.0 / max(self._reach, 1e-12)
         if self(0.0)[1] >= epsilon:
             return 0.0
         high = min(1.0, cap)
@@ -66,7 +63,7 @@ class Cumulants:
             if high >= cap:
                 return cap
             high = min(2 * high, cap)
-        return float(optimize.brentq(lambda t: self(t)[1] - epsilon, 0.0, high, rtol=1e-6))
+        return float(optimize.brentq(lambda t: self(t)[1] - epsilon, 0.0, high, rtol=1e-3))
 
     def log_delta(self, epsilon: float) -> float:
         """Saddle-point guess of ln delta(epsilon) (finite losses only); a guide for choosing lattices, never an
@@ -81,18 +78,18 @@ class Cumulants:
         if self.log_delta(0.0) <= log_delta:
             return 0.0
         high = max(1e-6, self(0.0)[1])
-        ceiling = sum(count * float(losses[-1]) for _, losses, count in self._terms)
+        ceiling = self.support[1]
         while high < ceiling and self.log_delta(high) > log_delta:
             high *= 2
         high = min(high, ceiling)
         if self.log_delta(high) >= log_delta:
             return high
-        return float(optimize.brentq(lambda e: self.log_delta(e) - log_delta, 0.0, high, xtol=1e-9, rtol=1e-6))
+        return float(optimize.brentq(lambda e: self.log_delta(e) - log_delta, 0.0, high, rtol=1e-3))
 
     def window(self, t: float, epsilon: float) -> Window:
         """Exponents for the window of a transform tilted by t and read off near epsilon, best on a geometric grid."""
         base, _, variance = self(t)
-        steps = (np.geomspace(0.05, 200.0, 30) / max(math.sqrt(variance), 1e-12)).tolist()
+        steps = (np.geomspace(0.05, 200.0, 16) / max(math.sqrt(variance), 1e-12)).tolist()
         best = self.tilt_for(epsilon)
         log_past = self(best)[0] - best * epsilon + math.log(HIGH_TAIL)
         with np.errstate(over="ignore"):

@@ -23,6 +23,13 @@ class Curve:
     step: float
     first: int
     deltas: Array = field(repr=False)
+    slack: Array = field(repr=False)
+    """What was added to each node for rounding in the transforms and for the mass past the window."""
+
+    def precise(self, epsilon: float) -> bool:
+        """Whether that is below 1e-6 of delta at this epsilon, so that no other tilt is worth a transform."""
+        i = math.floor(epsilon / self.step) - self.first
+        return 0 <= i < len(self.deltas) and bool(self.slack[i] <= 1e-6 * self.deltas[i])
 
     def delta(self, epsilon: float) -> float:
         x = epsilon / self.step - self.first
