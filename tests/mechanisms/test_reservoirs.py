@@ -117,7 +117,7 @@ def test_distribution_averages_over_positions(mechanism: Any, reservoir: list[in
 
 def test_releases_have_the_law() -> None:
     mechanism = amplified(RandomizedResponse((0, 1), LN3), 4, 2)
-    reservoir = (0, 1, 1, 0)
+    reservoir = (0, 0, 1, 1)
     law = mechanism.distribution(reservoir)
     assert sum(law.values()) == 1
     drawn = mechanism.release_many(reservoir, 20_000, rng=np.random.default_rng(42))
@@ -127,6 +127,8 @@ def test_releases_have_the_law() -> None:
     one_by_one = [mechanism.release(reservoir, rng=rng) for _ in range(3000)]
     assert p_value(one_by_one, law) > FALSE_ALARM
     assert p_value(one_by_one, mechanism.distribution((0, 0, 0, 1))) < FALSE_ALARM
+    for released in (drawn, one_by_one):  # (0, 1) and (1, 0) are equally likely only when the sample is shuffled
+        assert p_value([outcome for outcome in released if sum(outcome) == 1], {(0, 1): 0.5, (1, 0): 0.5}) > FALSE_ALARM
 
 
 def test_amplification_holds_and_is_attained() -> None:

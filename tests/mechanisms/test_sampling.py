@@ -130,6 +130,19 @@ def test_an_unsettled_word_is_resolved_by_further_digits(
             assert start < ends[level + 1]
 
 
+@pytest.mark.parametrize("base", BASES, ids=str)
+@pytest.mark.parametrize(("exponents", "counts"), LEVELS, ids=range(len(LEVELS)))
+def test_boundaries_are_bounded_at_every_precision(exponents: list[int], counts: list[int], base: Fraction) -> None:
+    """Even at precisions far too low to be useful: rounding is always outwards."""
+    sampler = PowerSampler(exponents, counts, base)
+    ends = shares(exponents, counts, base)
+    for precision in (1, 2, 3, 5, 9, 20, 64):
+        table = sampler._table(precision)
+        bounds = zip(table.low, table.low_total, table.high, table.high_total, strict=True)
+        for end, (low, low_total, high, high_total) in zip(ends, bounds, strict=False):
+            assert Fraction(low, low_total) <= end <= Fraction(high, high_total)
+
+
 def test_levels_with_weights_too_long_to_write_down() -> None:
     """A million levels at base 1.65: the law is geometric in the first few hundred."""
     base = Fraction(3457619, 2097152)
