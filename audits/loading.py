@@ -67,8 +67,8 @@ def hint(word: str, candidates: Iterable[str]) -> str:
 
 
 def one_paragraph(text: object, limit: int = _LONGEST_MESSAGE) -> str:
-    """Text without line breaks, at most `limit` characters."""
-    flat = " ".join(str(text).split())
+    """Text without line breaks and terminal control characters, at most `limit` characters."""
+    flat = "".join(c if c.isprintable() else "?" for c in " ".join(str(text).split()))
     return flat if len(flat) <= limit else flat[: limit - 4].rstrip() + " ..."
 
 

@@ -59,12 +59,12 @@ class RowText:
 
 
 def row_text(row: Row) -> RowText:
-    """The text of one row."""
+    """The text of one row, fit to be printed whatever the user's names hold."""
     word = "ERROR" if row.error is not None and row.status is Status.INCONCLUSIVE else row.status.value
     if not isinstance(row, Verdict):
         return RowText(
-            name=row.name,
-            mechanism=row.mechanism or "-",
+            name=one_paragraph(row.name),
+            mechanism=one_paragraph(row.mechanism or "-"),
             word=word,
             relation="-",
             promise=None,
@@ -83,11 +83,11 @@ def row_text(row: Row) -> RowText:
             error=row.error,
         )
     return RowText(
-        name=row.name,
-        mechanism=row.mechanism,
+        name=one_paragraph(row.name),
+        mechanism=one_paragraph(row.mechanism),
         word=word,
         relation=relation_name(row.relation),
-        promise=row.promise,
+        promise=None if row.promise is None else one_paragraph(row.promise),
         claimed=_with_delta(shown(row.claim_epsilon), row.claim_delta),
         paper=None if row.paper_epsilon is None else _with_delta(shown(row.paper_epsilon), row.paper_delta or 0.0),
         found=_found(row),
@@ -132,7 +132,7 @@ def shared_notes(run: VerificationRun) -> tuple[tuple[str, tuple[str, ...]], ...
     for row in run.verdicts:
         if isinstance(row, Verdict):
             for note in row.notes:
-                found.setdefault(one_paragraph(note), []).append(row.name)
+                found.setdefault(one_paragraph(note), []).append(one_paragraph(row.name))
     return tuple((note, tuple(names)) for note, names in found.items())
 
 
@@ -142,7 +142,9 @@ def _with_delta(epsilon: str, delta: float) -> str:
 
 def _found(row: Verdict) -> str:
     if row.epsilon_upper is None:
-        return "-" if row.epsilon_lower is None else f">= {shown_lower(row.epsilon_lower)}"
+        if row.epsilon_lower is None:
+            return "-"
+        return "inf" if row.epsilon_lower == math.inf else f">= {shown_lower(row.epsilon_lower)}"
     lower, upper = row.epsilon_lower, row.epsilon_upper
     if lower is None:
         return f"<= {shown_upper(upper)}"
@@ -156,7 +158,9 @@ def _ratio(row: Verdict) -> str:
     if found is None or not 0 < row.claim_epsilon < math.inf:
         return "-"
     ratio = found / row.claim_epsilon
-    return f"{ratio:.1%}" if ratio < 10 else shown(ratio) + "x"
+    if ratio == math.inf:
+        return "inf"
+    return f"{ratio:.1%}" if ratio < 10 else f"{shown(ratio)}x"
 
 
 def _effort(row: Verdict) -> str:
