@@ -127,10 +127,13 @@ def how_to_repeat(run: VerificationRun) -> str:
 
 
 def shared_notes(run: VerificationRun) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """(note, names of the claims that it is about), each note once, in order."""
+    """(note, names of the claims that it is about), each note once, in order, for the claims that are not PROVED.
+
+    The notes of a proof say how it was made, and are found with its details in the page and in the JSON file.
+    """
     found: dict[str, list[str]] = {}
     for row in run.verdicts:
-        if isinstance(row, Verdict):
+        if isinstance(row, Verdict) and row.status is not Status.PROVED:
             for note in row.notes:
                 found.setdefault(one_paragraph(note), []).append(one_paragraph(row.name))
     return tuple((note, tuple(names)) for note, names in found.items())
