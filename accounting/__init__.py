@@ -35,6 +35,7 @@ from accounting.events import (
     PermuteAndFlipDpEvent,
     RdpDpEvent,
 )
+from accounting.filters import AdaptiveChoiceError, BasicFilter, GaussianFilter, PrivacyFilter, RenyiFilter, ZCdpFilter
 from accounting.ledger import Ledger
 from accounting.optimal_composition import optimal_composition_delta, optimal_composition_epsilon
 from accounting.paper_theorems import (
@@ -54,7 +55,7 @@ from accounting.paper_theorems import (
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
 from accounting.routes import RouteOrderError, all_routes, all_routes_over, closed_form, tightest
-from accounting.statement import Marginal, Route
+from accounting.statement import Marginal, Route, Spending
 from accounting.theorems import (
     EpsilonDelta,
     advanced_composition,
@@ -72,8 +73,10 @@ __all__ = [
     "PAPER_LABEL_BOOST_LOSS",
     "PAPER_ORACLE_EPSILON",
     "UNLABELLED_WIDTH",
+    "AdaptiveChoiceError",
     "Algorithm2",
     "ApproximateDpEvent",
+    "BasicFilter",
     "BoundedRangeDpEvent",
     "Budget",
     "BudgetExceeded",
@@ -84,21 +87,26 @@ __all__ = [
     "DiscreteGaussianDpEvent",
     "DominatingPairDpEvent",
     "EpsilonDelta",
+    "GaussianFilter",
     "GroupDpEvent",
     "InfeasibleError",
     "Ledger",
     "LedgerFileError",
     "Marginal",
     "PermuteAndFlipDpEvent",
+    "PrivacyFilter",
     "PrivacyProfile",
     "ProfileAccountant",
     "RdpDpEvent",
     "Relation",
     "RelationMismatchError",
+    "RenyiFilter",
     "Route",
     "RouteOrderError",
+    "Spending",
     "Trust",
     "UnsupportedEventError",
+    "ZCdpFilter",
     "advanced_composition",
     "advanced_composition_epsilon",
     "algorithm_2",

@@ -15,7 +15,10 @@ from accounting._checks import check_int, check_text, relation_name
 from accounting.decimals import Budget, decimal_down, decimal_text
 from accounting.entries import Charge, Dataset, DatasetEntry, Entry, PartitionEntry, ReleaseEntry
 from accounting.errors import BudgetExceededError, RelationMismatchError
-from accounting.totals import Total, counts_of, total_of
+from accounting.events import GroupDpEvent
+from accounting.filter_costs import Spent
+from accounting.filters import AdaptiveChoiceError, BasicFilter, PrivacyFilter, filter_cost, filter_limits
+from accounting.totals import FilterTotal, Total, counts_of, total_of
 
 Groups = Mapping[DpEvent, int]
 
@@ -26,10 +29,25 @@ class Book:
 
     relation: NeighboringRelation
     budget: Budget | None = None
+    filter: PrivacyFilter | None = None
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     groups: Mapping[str, Groups] = field(default_factory=dict)
     releases: Mapping[str, int] = field(default_factory=dict)
     length: int = 0
+
+    def __post_init__(self) -> None:
+        if self.filter is not None and self.budget is None:
+            raise ValueError(
+                f"a ledger with a filter must have a budget for it to keep, got the {self.filter.kind} filter"
+            )
+        _ = self.limits
+
+    @property
+    def limits(self) -> Spent | None:
+        """The largest sums that the filter allows; None without a filter."""
+        if self.filter is None or self.budget is None:
+            return None
+        return filter_limits(self.filter, self.budget, self.relation)
 
     def after(self, entry: Entry, *, enforce: bool = True) -> Self:
         """The book with `entry` added.
@@ -39,7 +57,8 @@ class Book:
         Raises:
             BudgetExceededError: a charge would take some record's total past the budget.
             RelationMismatchError: a charge under another relation.
-            UnsupportedEventError: a charge that no theorem covers under the relation.
+            UnsupportedEventError: a charge that no theorem covers under the relation, or that the filter cannot take.
+            AdaptiveChoiceError: an adaptive charge on a ledger without a filter.
             TypeError, ValueError: an unknown dataset, a partition that does not fit, a release already paid for.
         """
         match entry:
@@ -100,6 +119,18 @@ class Book:
     def totals(self, name: str) -> dict[str, Total]:
         """The total of every leaf at or below `name`. Equal totals are the same object."""
         return {leaf: self.total(leaf) for leaf in self.leaves(name)}
+
+    def spent(self, leaf: str) -> Spent:
+        """The filter's sums for a record of this leaf; zero without a filter."""
+        return self._spent(leaf, self.groups)
+
+    def _spent(self, leaf: str, groups: Mapping[str, Groups]) -> Spent:
+        sums = Spent()
+        if self.filter is not None:
+            for name in self.ancestry(leaf):
+                for event, count in groups.get(name, {}).items():
+                    sums += filter_cost(self.filter, event, self.relation).times(count)
+        return sums
 
     def without(self, charge: Charge) -> Self:
         """The book as it would stand had one entered charge never been made; for totals only."""
@@ -178,6 +209,13 @@ class Book:
         _check_sample_sizes(charge.event, dataset.size, f"charge {charge.label!r} on {dataset.name!r}")
         # A charge that no theorem covers would make every later total of the ledger impossible.
         _ = total_of(counts_of({charge.event: 1}), self.relation).profile
+        if self.filter is not None:
+            filter_cost(self.filter, charge.event, self.relation)
+        elif charge.adaptive:
+            raise AdaptiveChoiceError(
+                f"charge {charge.label!r} was chosen after seeing outputs, and must go to a ledger with a privacy "
+                "filter: totals composed from parameters that were not fixed in advance are not valid"
+            )
 
     def _check_joint(self, entry: ReleaseEntry) -> None:
         first = entry.charges[0]
@@ -197,31 +235,55 @@ class Book:
                 )
 
     def _check_budget(self, entry: ReleaseEntry, groups: Mapping[str, Groups], budget: Budget) -> None:
-        seen: set[Total] = set()
+        seen: set[Total | Spent] = set()
         for charge in entry.charges:
             for leaf in self.leaves(charge.dataset):
-                total = self._total(leaf, groups)
-                if total in seen or total.fits(budget):
+                if self.filter is None or self.limits is None:
+                    total = self._total(leaf, groups)
+                    if total not in seen and not total.fits(budget):
+                        would_be = total.epsilon(decimal_down(budget.delta))
+                        rule = f"epsilon within {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}"
+                        raise _exceeded(charge, leaf, budget, rule, f"{would_be:.10g}", would_be)
                     seen.add(total)
-                    continue
-                delta = decimal_down(budget.delta)
-                would_be = total.epsilon(delta)
-                raise BudgetExceededError(
-                    f"charge {charge.label!r} on {charge.dataset!r} must keep epsilon within "
-                    f"{decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, got {would_be:.10g} for "
-                    f"the records of {leaf!r}; nothing was charged",
-                    dataset=charge.dataset,
-                    label=charge.label,
-                    delta=delta,
-                    would_be=would_be,
-                    budget=decimal_down(budget.epsilon),
-                )
+                else:
+                    sums = self._spent(leaf, groups)
+                    if sums not in seen and not sums.within(self.limits):
+                        rule = f"{self.filter.unit} within {float(self.limits.amount):.10g}, the limit of its filter"
+                        got = f"{float(sums.amount):.10g}"
+                        if sums.delta > self.limits.delta:
+                            rule = f"delta within {float(self.limits.delta):.10g}, the limit of its filter"
+                            got = f"{float(sums.delta):.10g}"
+                        raise _exceeded(charge, leaf, budget, rule, got, self._filtered(sums, self.filter))
+                    seen.add(sums)
+
+    def _filtered(self, sums: Spent, rule: PrivacyFilter) -> float:
+        """The epsilon that the budget would have to hold for the filter to admit these sums."""
+        delta = decimal_down(self.budget.delta) if self.budget is not None else 0.0
+        known = Budget(sums.amount, sums.delta) if isinstance(rule, BasicFilter) and sums.delta <= 1 else None
+        aside = max(sums.delta, self.limits.delta) if self.limits is not None else sums.delta
+        return FilterTotal(rule, Spent(sums.amount, aside), self.relation, known).epsilon(delta)
+
+
+def _exceeded(charge: Charge, leaf: str, budget: Budget, rule: str, got: str, would_be: float) -> BudgetExceededError:
+    return BudgetExceededError(
+        f"charge {charge.label!r} on {charge.dataset!r} must keep {rule}, got {got} for the records of {leaf!r}; "
+        "nothing was charged",
+        dataset=charge.dataset,
+        label=charge.label,
+        delta=decimal_down(budget.delta),
+        would_be=would_be,
+        budget=decimal_down(budget.epsilon),
+    )
 
 
 def _check_sample_sizes(event: DpEvent, size: int | None, what: str) -> None:
     """Refuse a sample drawn from more records than there are: its amplification would be claimed for nobody."""
     match event:
-        case dp_event.SelfComposedDpEvent(event=inner) | dp_event.RepeatAndSelectDpEvent(event=inner):
+        case (
+            dp_event.SelfComposedDpEvent(event=inner)
+            | dp_event.RepeatAndSelectDpEvent(event=inner)
+            | GroupDpEvent(event=inner)
+        ):
             _check_sample_sizes(inner, size, what)
         case dp_event.ComposedDpEvent(events=parts):
             for part in parts:

@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from dp_accounting import DpEvent, NeighboringRelation
@@ -32,6 +33,8 @@ class Charge:
     parameters: further public facts for the report, sorted by name.
     trust: what the event's guarantee rests on.
     release: the name of the release paid for, if it was given one; a ledger takes each name once.
+    adaptive: whether the event, the count or the charge itself was chosen after seeing outputs about these records.
+    time: when it was entered, in UTC by ISO 8601, None where nobody kept the time.
     number: the ledger entry, counted from 1; charges of one joint release share it. 0 before it is entered.
 
     Raises:
@@ -48,6 +51,8 @@ class Charge:
     parameters: tuple[tuple[str, Scalar], ...] = ()
     trust: Trust = Trust.IDEALISED
     release: str | None = None
+    adaptive: bool = False
+    time: str | None = None
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -62,6 +67,8 @@ class Charge:
         if not isinstance(self.trust, Trust):
             raise TypeError(f"trust must be a Trust, got {self.trust!r}")
         optional_text("release", self.release)
+        _check_flag("adaptive", self.adaptive)
+        _check_time("time", self.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,21 @@ def check_parameters(value: object) -> tuple[tuple[str, Scalar], ...]:
     return tuple(sorted(found.items()))
 
 
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def _check_time(name: str, value: object) -> None:
+    if value is not None:
+        try:
+            in_utc = datetime.fromisoformat(check_text(name, value)).utcoffset() == timedelta(0)
+        except ValueError:
+            in_utc = False
+        if not in_utc:
+            raise ValueError(f"{name} must be a time in UTC by ISO 8601, got {value!r}")
+
+
 def _scalar(name: str, value: object) -> Scalar:
     if value is None or isinstance(value, bool | str):
         return value
@@ -148,6 +170,8 @@ def entry_to_json(entry: Entry, number: int) -> dict[str, Any]:
                 "count": first.count,
                 "parameters": dict(first.parameters),
                 "release": first.release,
+                "adaptive": first.adaptive,
+                "time": first.time,
                 "costs": [_cost_to_json(charge) for charge in charges],
             }
 
@@ -180,7 +204,7 @@ def entry_from_json(value: object, number: int, relation: NeighboringRelation) -
                 tuple(_block(f"blocks[{i}]", row) for i, row in enumerate(check_list("blocks", fields["blocks"]))),
             )
         case "charge":
-            keys = ("number", "kind", "label", "count", "parameters", "release", "costs")
+            keys = ("number", "kind", "label", "count", "parameters", "release", "adaptive", "time", "costs")
             fields = check_keys(value, keys, "the entry")
             costs = check_list("costs", fields["costs"])
             if not costs:
@@ -221,5 +245,7 @@ def _charge(
         parameters=check_parameters(release["parameters"]),
         trust=read_trust(f"{where}.trust", fields["trust"]),
         release=release["release"],
+        adaptive=release["adaptive"],
+        time=release["time"],
         number=number,
     )

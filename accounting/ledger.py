@@ -14,6 +14,7 @@ from accounting.book import Book
 from accounting.claims import Claim
 from accounting.decimals import Budget, Number
 from accounting.entries import Charge, Dataset, DatasetEntry, Entry, PartitionEntry, Scalar
+from accounting.filters import PrivacyFilter, filter_of
 from accounting.statement import Statement, implicit, planned
 
 
@@ -23,18 +24,20 @@ class Ledger(Statement):
     What a total means. Two datasets are neighbours when the relation holds between them: one record of *one* dataset
     differs. A dataset may be split into blocks by a rule that ignores what the records hold; neighbours then differ in
     one record of one block, and that record is read only by the charges on its block and on the datasets that contain
-    it. All else that is released is a function of earlier outputs and of records that agree, hence post-processing. So
-    charges on a block and on its containers compose sequentially, and the total is the *largest* over the blocks
-    (parallel composition: McSherry 2009, Theorem 4). A person with records in two datasets of a ledger is covered only
-    as far as the relation covers them: put such data in one dataset.
+    it; every other release has, given the outputs before it, the same law on both. So charges on a block and on its
+    containers compose sequentially, and the total is the *largest* over the blocks (parallel composition: McSherry
+    2009, Theorem 4). A person with records in two datasets of a ledger is covered only as far as the relation covers
+    them: put such data in one dataset.
 
-    What may depend on what. Totals are compositions of the charges' profiles, and valid when the charges (which events,
-    and how many) were fixed before anything was released. Outputs may shape later queries, not their privacy
-    parameters.
+    What may depend on what. Without a filter, totals are compositions of the charges' profiles, and valid when the
+    charges (which events, and how many) were fixed before anything was released: outputs may shape later queries, but
+    not their privacy parameters, and not when to stop. A ledger with a privacy filter admits charges chosen in any way
+    while the filter's sums stay within their limits, and guarantees the budget, no more and no less; see `filters`.
 
     relation: the neighbouring relation every charge must be under.
     budget: (epsilon, delta), each a float, int, str, Decimal or Fraction; a float is the decimal it shows, so ten
         charges of 0.1 fill a budget of 1 exactly. None: nothing is refused for its cost.
+    filter: None, or the privacy filter that keeps the budget: "basic", "zcdp", "gaussian", or a value of `filters`.
 
     Any exception leaves the ledger as it was. Charge first, then release: what is refused must not have touched data.
     Threads may share a ledger; for processes there is `LedgerStore`.
@@ -53,8 +56,14 @@ class Ledger(Statement):
         *,
         relation: NeighboringRelation | str,
         budget: tuple[Number, Number] | Budget | None = None,
+        filter: PrivacyFilter | str | None = None,
     ) -> None:
-        super().__init__(Book(check_relation("relation", relation), None if budget is None else Budget.of(budget)))
+        book = Book(
+            check_relation("relation", relation),
+            None if budget is None else Budget.of(budget),
+            None if filter is None else filter_of(filter),
+        )
+        super().__init__(book)
         self._lock = threading.RLock()
 
     def dataset(self, name: str, size: int | None = None) -> Dataset:
@@ -100,6 +109,7 @@ class Ledger(Statement):
         count: int = 1,
         parameters: Mapping[str, Scalar] | None = None,
         release: str | None = None,
+        adaptive: bool = False,
     ) -> Charge: ...
 
     @overload
@@ -114,6 +124,7 @@ class Ledger(Statement):
         count: int = 1,
         parameters: Mapping[str, Scalar] | None = None,
         release: str | None = None,
+        adaptive: bool = False,
     ) -> tuple[Charge, ...]: ...
 
     def charge(
@@ -127,6 +138,7 @@ class Ledger(Statement):
         count: int = 1,
         parameters: Mapping[str, Scalar] | None = None,
         release: str | None = None,
+        adaptive: bool = False,
     ) -> Charge | tuple[Charge, ...]:
         """Enter `count` releases that each guarantee `event`, before they are made.
 
@@ -137,11 +149,13 @@ class Ledger(Statement):
         parameters: public facts for the report.
         release: a name for the release. Guarantees of outputs that share random draws do not add up, so such outputs
             are one release with one joint event; a name that was already charged is refused.
+        adaptive: True if the event, the count or the charge itself was chosen after seeing outputs about these records.
 
         Raises:
             BudgetExceededError: some record's total would exceed the budget.
             RelationMismatchError: a claim under another relation.
-            UnsupportedEventError: no theorem covers the event under this relation.
+            AdaptiveChoiceError: an adaptive charge on a ledger without a filter, whose total is not valid for it.
+            UnsupportedEventError: no theorem covers the event under this relation, or lets the filter take it.
             TypeError, ValueError: any other argument against its rule; see `Charge` and `check_event`.
         """
         with self._lock:
@@ -155,6 +169,7 @@ class Ledger(Statement):
                 count=count,
                 parameters=parameters,
                 release=release,
+                adaptive=adaptive,
             )
             self._commit(*entries)
         charges = entries[-1].charges
@@ -182,7 +197,7 @@ class Ledger(Statement):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote, checking the hash chain and every entry.
+        """Read what `save` wrote, or a `LedgerStore`'s file, checking the hash chain and every entry.
 
         Raises:
             LedgerFileError: the file is damaged, edited, foreign or of a newer schema; the message names the file, the
@@ -191,8 +206,11 @@ class Ledger(Statement):
         """
         from accounting.ledger_file import load
 
-        book, entries = load(path)
-        ledger = cls(relation=book.relation, budget=book.budget)
+        return cls._of(*load(path))
+
+    @classmethod
+    def _of(cls, book: Book, entries: tuple[Entry, ...]) -> Self:
+        ledger = cls(relation=book.relation, budget=book.budget, filter=book.filter)
         ledger._state = (book, entries)
         return ledger
 

@@ -1,7 +1,8 @@
 """A ledger as one JSON file, written all or nothing, read strictly.
 
     {"format": "dpledger-ledger", "schema": 1, "relation": ..., "budget": {"epsilon": "1", "delta": "0.000001"} or null,
-     "start": hash of the four fields above,
+     "filter": {"kind": ...} or null,
+     "start": hash of the five fields above,
      "entries": [{"number": 1, "kind": ..., ..., "hash": hash over the hash before and this entry}, ...],
      "head": {"entries": how many, "hash": the last hash}}
 
@@ -14,52 +15,22 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from accounting._checks import check_int, check_relation, check_text, relation_name
+from accounting._checks import check_int
 from accounting.book import Book
 from accounting.chain import entry_hash, start_hash
 from accounting.codec import canonical_json, check_list, parse_json, reading
-from accounting.decimals import Budget, decimal_text
 from accounting.entries import Entry, entry_from_json, entry_to_json
 from accounting.errors import LedgerFileError
 from accounting.event_table import check_keys
+from accounting.header import HEADER, book_of, header_of
+from accounting.store_file import is_store, read_store
 
 if TYPE_CHECKING:
     from accounting.ledger import Ledger
-
-FORMAT = "dpledger-ledger"
-SCHEMA = 1
-
-_HEADER = ("format", "schema", "relation", "budget")
-
-
-def header_of(book: Book) -> dict[str, Any]:
-    """What the ledger is: the part of the file that the chain starts from."""
-    budget = book.budget and {"epsilon": decimal_text(book.budget.epsilon), "delta": decimal_text(book.budget.delta)}
-    return {"format": FORMAT, "schema": SCHEMA, "relation": relation_name(book.relation), "budget": budget}
-
-
-def book_of(header: Mapping[str, Any]) -> Book:
-    """The empty book that a header describes.
-
-    Raises:
-        TypeError, ValueError: another format, a newer schema, or a field against its rule.
-    """
-    if header.get("format") != FORMAT:
-        raise ValueError(f"format must be {FORMAT!r}, got {header.get('format')!r}: this is not a ledger")
-    schema = check_int("schema", header.get("schema"), lo=1)
-    if schema > SCHEMA:
-        raise ValueError(f"schema must be at most {SCHEMA}, which this version reads, got the newer {schema}")
-    relation = check_relation("relation", header.get("relation"))
-    budget = header.get("budget")
-    if budget is not None:
-        fields = check_keys(budget, ("epsilon", "delta"), "budget")
-        parts = tuple(check_text(f"budget.{name}", fields[name]) for name in ("epsilon", "delta"))
-        return Book(relation, Budget.of(parts))
-    return Book(relation)
 
 
 def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
@@ -74,6 +45,8 @@ def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
         rows.append(canonical_json({**row, "hash": hashes[-1]}))
     if target.exists():
         with reading(str(path)):
+            if is_store(target):
+                raise LedgerFileError("is a ledger store, and is charged by LedgerStore; save to another file")
             _check_extends(hashes, target.read_bytes())
     head = {"entries": len(rows), "hash": hashes[-1]}
     lines = [f" {json.dumps(key)}: {canonical_json(value)}" for key, value in {**header, "start": hashes[0]}.items()]
@@ -94,6 +67,8 @@ def _check_extends(hashes: list[str], existing: bytes) -> None:
 
 def load(path: str | os.PathLike[str]) -> tuple[Book, tuple[Entry, ...]]:
     """See `Ledger.load`."""
+    if is_store(Path(path)):
+        return read_store(Path(path).resolve())
     with reading(str(path)):
         document = parse_json(Path(path).read_bytes())
         book = _header(document)
@@ -113,7 +88,7 @@ def _header(document: object) -> Book:
     if not isinstance(document, dict):
         raise TypeError(f"a ledger must be a JSON object, got {type(document).__name__}")
     book = book_of(document)
-    check_keys(document, (*_HEADER, "start", "entries", "head"), "the ledger")
+    check_keys(document, (*HEADER, "start", "entries", "head"), "the ledger")
     return book
 
 
@@ -121,10 +96,10 @@ def _rows(document: object) -> Iterator[tuple[int, str]]:
     """Verify the chain: yields (0, start hash), then each entry's number and hash once it is right."""
     _header(document)
     assert isinstance(document, dict)
-    previous = start_hash({key: document[key] for key in _HEADER})
+    previous = start_hash({key: document[key] for key in HEADER})
     if document["start"] != previous:
         raise LedgerFileError(
-            "the header (relation, budget) was edited: it does not match the hash the chain starts from"
+            "the header (relation, budget, filter) was edited: it does not match the hash the chain starts from"
         )
     yield 0, previous
     rows = check_list("entries", document["entries"])

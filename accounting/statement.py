@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,8 +14,10 @@ from accounting.claims import Claim, Trust
 from accounting.decimals import Budget, decimal, decimal_down
 from accounting.entries import Charge, Dataset, DatasetEntry, Entry, ReleaseEntry, Scalar, check_parameters
 from accounting.errors import BudgetExceededError
+from accounting.filter_costs import Spent
+from accounting.filters import PrivacyFilter
 from accounting.profiles import PrivacyProfile
-from accounting.totals import Total
+from accounting.totals import FilterTotal, Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,15 @@ class Marginal:
         return self.epsilon - self.epsilon_without if self.epsilon != self.epsilon_without else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """How far a filter has come: its sums, their limits, what the amounts are. The sums alone guarantee nothing."""
+
+    sums: Spent
+    limits: Spent
+    unit: str
+
+
 class Statement:
     """The reading half of a ledger. Every answer is computed from the charges alone; asking changes nothing."""
 
@@ -61,6 +73,11 @@ class Statement:
     def budget(self) -> Budget | None:
         """The budget, exactly, or None."""
         return self._book.budget
+
+    @property
+    def filter(self) -> PrivacyFilter | None:
+        """The privacy filter that admits charges chosen along the way, or None."""
+        return self._book.filter
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:
@@ -97,20 +114,24 @@ class Statement:
         """Epsilon, in nats, at delta: an upper bound for every record of `dataset` (None: of the whole ledger).
 
         A record of a block also bears what was charged on the datasets that contain it. Without charges 0; inf where
-        some charge has no finite epsilon at this delta.
+        some charge has no finite epsilon at this delta. With a filter it is what the filter guarantees, from the first
+        charge on, however much or little was spent: see `spent`.
         """
         check_probability("delta", delta)
-        return _worst_epsilon(self._book, self._named(dataset), delta)
+        return max((total.epsilon(delta) for total in _answers(self._book, self._named(dataset))), default=0.0)
 
     def delta(self, epsilon: float, *, dataset: str | None = None) -> float:
         """Delta at epsilon, any real number of nats; an upper bound, as `epsilon`."""
         check_real("epsilon", epsilon)
-        return max((total.delta(epsilon) for total in _totals(self._book, self._named(dataset))), default=0.0)
+        return max((total.delta(epsilon) for total in _answers(self._book, self._named(dataset))), default=0.0)
 
     def profiles(self, dataset: str | None = None) -> dict[str, PrivacyProfile]:
         """The composed profile of every dataset without blocks at or below `dataset` (None: of the whole ledger)."""
-        book = self._book
-        return {leaf: total.profile for name in self._named(dataset) for leaf, total in book.totals(name).items()}
+        book, found = self._book, {}
+        for name in self._named(dataset):
+            for leaf in book.leaves(name):
+                found[leaf] = next((total.profile for total in _answers(book, (leaf,))), PrivacyProfile.nothing())
+        return found
 
     def profile(self, dataset: str | None = None) -> PrivacyProfile:
         """The composed profile of a dataset whose records all bear the same charges.
@@ -118,7 +139,7 @@ class Statement:
         Raises:
             ValueError: its blocks bear different charges, so that no one composition is the total: see `profiles`.
         """
-        totals = _totals(self._book, self._named(dataset))
+        totals = _answers(self._book, self._named(dataset))
         if len(totals) != 1:
             raise ValueError(
                 f"profile needs a dataset whose records all bear the same charges, got {len(totals)} different totals; "
@@ -130,9 +151,11 @@ class Statement:
         """The total by every way that applies; `epsilon` is at most the smallest of them.
 
         "composed": the composition of all dominating pairs. "basic": exact decimal sums, where every charge is plainly
-        (epsilon, delta)-DP.
+        (epsilon, delta)-DP. With a filter only "filter": the others hold for charges that were fixed in advance.
         """
         check_probability("delta", delta)
+        if self.filter is not None:
+            return {"filter": Route(self.epsilon(delta, dataset=dataset), self.filter.source)}
         totals = _totals(self._book, self._named(dataset))
         composed = max((total.profile.epsilon(delta) for total in totals), default=0.0)
         found = {"composed": Route(composed, "composition of dominating pairs: Zhu, Dong and Wang (2022), Theorem 10")}
@@ -142,17 +165,42 @@ class Statement:
         return found
 
     def remaining(self, dataset: str | None = None) -> float | None:
-        """Budget epsilon less the total at the budget's delta; None without one. `affordable` says what still fits."""
+        """Budget epsilon less the total at the budget's delta; None without one. `affordable` says what still fits.
+
+        With a filter: what is left of its limit, in the filter's unit.
+        """
         if self.budget is None:
             return None
+        if self.filter is not None:
+            reading = self.spent(dataset)
+            return decimal_down(reading.limits.amount - reading.sums.amount)
         spent = self.epsilon(decimal_down(self.budget.delta), dataset=dataset)
         if spent >= self.budget.epsilon:
             return 0.0
         return decimal_down(self.budget.epsilon - decimal("the total", spent))
 
+    def spent(self, dataset: str | None = None) -> Spending:
+        """How far a filter's sums have come, for the records of `dataset` that bear most (None: of the whole ledger).
+
+        Raises:
+            ValueError: the ledger has no filter.
+        """
+        book = self._book
+        if book.filter is None or book.limits is None:
+            raise ValueError("spent needs a ledger with a filter, got one without: its total is epsilon(delta)")
+        leaves = [leaf for name in self._named(dataset) for leaf in book.leaves(name)]
+        sums = max((book.spent(leaf) for leaf in leaves), key=lambda sums: (sums.amount, sums.delta), default=Spent())
+        return Spending(sums, book.limits, book.filter.unit)
+
     def marginals(self, delta: float) -> tuple[Marginal, ...]:
-        """For every charge, the ledger's total at delta with it and without it (the others unchanged)."""
-        book, whole = self._book, self.epsilon(delta)
+        """For every charge, the ledger's total at delta with it and without it (the others unchanged).
+
+        With a filter, too, the totals are those of the composition, as if all charges had been fixed in advance: they
+        compare charges, and guarantee nothing.
+        """
+        check_probability("delta", delta)
+        book = self._book
+        whole = _worst_epsilon(book, book.roots(), delta)
         found: dict[tuple[str, DpEvent, int], float] = {}
         for charge in self.charges:
             key = (charge.dataset, charge.event, charge.count)
@@ -174,13 +222,19 @@ class Statement:
     ) -> float:
         """The ledger's total epsilon at delta if this were charged too; nothing is charged, and no budget is applied.
 
+        With a filter: what it guarantees, or inf if it would not admit the charge.
+
         Raises: as `Ledger.charge`, without BudgetExceededError.
         """
         check_probability("delta", delta)
         book = self._book
         for entry in planned(book, dataset, event, label="what if", count=count):
             book = book.after(entry, enforce=False)
-        return _worst_epsilon(book, book.roots(), delta)
+        if book.limits is not None and not all(
+            book.spent(leaf).within(book.limits) for root in book.roots() for leaf in book.leaves(root)
+        ):
+            return math.inf
+        return max((total.epsilon(delta) for total in _answers(book, book.roots())), default=0.0)
 
     def affordable(
         self,
@@ -228,6 +282,8 @@ def planned(
     count: int = 1,
     parameters: Mapping[str, Scalar] | None = None,
     release: str | None = None,
+    adaptive: bool = False,
+    time: str | None = None,
 ) -> tuple[*tuple[DatasetEntry, ...], ReleaseEntry]:
     """The entries that `Ledger.charge` would add with these arguments: perhaps the first dataset, then the release."""
     if isinstance(dataset, Mapping):
@@ -257,6 +313,8 @@ def planned(
                 parameters=check_parameters({} if parameters is None else parameters),
                 trust=Trust.IDEALISED if claim is None else claim.trust,
                 release=release,
+                adaptive=adaptive,
+                time=time,
                 number=number,
             )
         )
@@ -271,6 +329,13 @@ def _both(stated: str | None, claimed: str | None) -> str | None:
 
 def _totals(book: Book, names: tuple[str, ...]) -> tuple[Total, ...]:
     return tuple({total: None for name in names for total in book.totals(name).values()})
+
+
+def _answers(book: Book, names: tuple[str, ...]) -> tuple[Total | FilterTotal, ...]:
+    """The totals that are guaranteed: of the composition, or of the filter once anything was charged."""
+    if book.filter is None or book.limits is None:
+        return _totals(book, names)
+    return (FilterTotal(book.filter, book.limits, book.relation, book.budget),) if book.groups else ()
 
 
 def _worst_epsilon(book: Book, names: tuple[str, ...], delta: float) -> float:

@@ -23,6 +23,8 @@ from accounting.basic import BasicCost, basic_cost
 from accounting.codec import canonical_json
 from accounting.decimals import Budget, decimal, decimal_up
 from accounting.event_table import dump_event
+from accounting.filter_costs import Spent
+from accounting.filters import PrivacyFilter
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import round_down
 
@@ -107,6 +109,38 @@ class Total:
                 return False
         rounded = (_rounded_up(self.counts, digits) for digits in _DIGITS)
         return any(_profile_fits(counts, self.relation, budget) for counts in (*rounded, self.counts))
+
+
+@dataclass(frozen=True)
+class FilterTotal:
+    """What a filter's sums stand for: the guarantee of an interaction that was kept within them.
+
+    known: an (epsilon, delta) that the sums imply, exactly; None if only the guarantee's profile says.
+    """
+
+    rule: PrivacyFilter
+    sums: Spent
+    relation: NeighboringRelation
+    known: Budget | None = None
+
+    @cached_property
+    def profile(self) -> PrivacyProfile:
+        """The profile of the guarantee."""
+        return PrivacyProfile.from_event(self.rule.guarantee(self.sums, self.relation), relation=self.relation)
+
+    def epsilon(self, delta: float) -> float:
+        """Epsilon at delta, an upper bound, as `Total.epsilon`."""
+        check_probability("delta", delta)
+        if self.known is None or self.known.delta > decimal("delta", delta):
+            return self.profile.epsilon(delta)
+        return min(decimal_up(self.known.epsilon), self.profile.epsilon(delta))
+
+    def delta(self, epsilon: float) -> float:
+        """Delta at epsilon, an upper bound, as `Total.delta`."""
+        check_real("epsilon", epsilon)
+        if self.known is None or epsilon < 0 or self.known.epsilon > decimal("epsilon", epsilon):
+            return self.profile.delta(epsilon)
+        return min(decimal_up(self.known.delta), self.profile.delta(epsilon))
 
 
 @lru_cache(maxsize=4096)

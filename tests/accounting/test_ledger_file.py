@@ -80,7 +80,7 @@ def test_the_chain_can_be_checked_by_hand(path: Path) -> None:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
     document = json.loads(path.read_text(encoding="utf-8"))
-    previous = digest(canonical({key: document[key] for key in ("format", "schema", "relation", "budget")}))
+    previous = digest(canonical({key: document[key] for key in ("format", "schema", "relation", "budget", "filter")}))
     assert document["start"] == previous
     for entry in document["entries"]:
         stated = entry.pop("hash")
@@ -127,7 +127,7 @@ def _rehash(document: Document) -> None:
     """What someone would do who knows the format: the chain is then right, and the rules have to hold by themselves."""
     from accounting.chain import entry_hash, start_hash
 
-    previous = start_hash({key: document[key] for key in ("format", "schema", "relation", "budget")})
+    previous = start_hash({key: document[key] for key in ("format", "schema", "relation", "budget", "filter")})
     document["start"] = previous
     for entry in document["entries"]:
         previous = entry["hash"] = entry_hash(previous, {key: value for key, value in entry.items() if key != "hash"})
