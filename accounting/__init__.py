@@ -56,6 +56,7 @@ from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
 from accounting.routes import RouteOrderError, all_routes, all_routes_over, closed_form, tightest
 from accounting.statement import Marginal, Route, Spending
+from accounting.store import LedgerStore, Ticket
 from accounting.theorems import (
     EpsilonDelta,
     advanced_composition,
@@ -92,6 +93,7 @@ __all__ = [
     "InfeasibleError",
     "Ledger",
     "LedgerFileError",
+    "LedgerStore",
     "Marginal",
     "PermuteAndFlipDpEvent",
     "PrivacyFilter",
@@ -104,6 +106,7 @@ __all__ = [
     "Route",
     "RouteOrderError",
     "Spending",
+    "Ticket",
     "Trust",
     "UnsupportedEventError",
     "ZCdpFilter",
