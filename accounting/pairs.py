@@ -17,12 +17,15 @@ import bisect
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from accounting.rationals import log_bounds
 
 Array = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int64]
@@ -233,7 +236,7 @@ def symmetric_pair(upper: Sequence[Any], lower: Sequence[Any]) -> AtomicPair:
     for i in range(1, len(nodes)):
         change = slopes[i] - slopes[i - 1]
         if change > 0:
-            losses.append(math.log(nodes[i]))
+            losses.append(log_bounds(Fraction(nodes[i]))[1])
             q.append(float(change))
             p.append(float(change * nodes[i]))
     centre = max(0.0, 1.0 - math.fsum([*p, *q, float(infinite)]))
