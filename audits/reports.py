@@ -8,11 +8,12 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from accounting import Charge, Claim, Dataset, Ledger, event_to_json, relation_name
-from audits.figures import counted, shown, shown_upper
+from audits.figures import counted, shown, shown_lower, shown_upper
 from audits.rendering import json_number
 from audits.tables import WIDE
 
@@ -57,7 +58,8 @@ def show_ledger(console: Console, ledger: Ledger, deltas: Sequence[float]) -> No
     for delta in deltas:
         console.print(f"epsilon <= {shown_upper(ledger.epsilon(delta))} at delta {shown(delta)}", highlight=False)
         for name, route in ledger.routes(delta).items():
-            console.print(f"  by {name}: {shown_upper(route.epsilon)} ({route.source})", highlight=False, style="dim")
+            line = Text(f"by {name}: {shown_upper(route.epsilon)} ({route.source})", style="dim")
+            console.print(Padding(line, (0, 0, 0, 2)))
     console.print()
     console.print(_blocks(ledger, deltas))
     console.print()
@@ -114,7 +116,7 @@ def _budget(ledger: Ledger) -> str:
     left = ledger.remaining()
     return (
         f", budget ({shown(float(ledger.budget.epsilon))}, {shown(float(ledger.budget.delta))})"
-        f", of which epsilon {shown(left)} is left"
+        f", of which epsilon {shown_lower(left)} is left"
     )
 
 
