@@ -73,7 +73,7 @@ def test_the_claim_is_there_and_agrees_with_the_listing(entry: Entry) -> None:
     assert claim.source.strip()
     assert (claim.promise is None) == (registration.promise is None)
     assert entry.case.domain.relation is claim.relation
-    assert claim.relation is registration.relation or registration.name == "exponential-mechanism"
+    assert claim.relation is registration.relation
     if entry.case.paper_epsilon is not None:
         assert entry.case.paper_source
         assert claim.epsilon(entry.case.paper_delta or 0.0) <= entry.case.paper_epsilon + 1e-9
