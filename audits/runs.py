@@ -115,7 +115,7 @@ def run(
     """
     began = time.monotonic()
     chosen = choose([entry.name for entry in entries], only)
-    seeds = np.random.SeedSequence(settings.seed).spawn(len(entries))  # by place, so that `only` changes no seed
+    seeds = _seeds(entries, settings.seed)
     audience = reporter or Silent()
     with Interrupts() as interrupts:
         rows = _Rows([entries[index] for index in chosen], [seeds[index] for index in chosen], settings, audience)
@@ -133,6 +133,13 @@ def run(
             interrupted=interrupts.count > 0,
             versions=versions(),
         )
+
+
+def _seeds(entries: Sequence[Entry], seed: int) -> list[np.random.SeedSequence]:
+    """One child each by the place among the claims of the file, which neither `only` nor own cases beside them change."""
+    order = sorted(range(len(entries)), key=lambda index: isinstance(entries[index], OwnCase))
+    children = np.random.SeedSequence(seed).spawn(len(entries))
+    return [child for _, child in sorted(zip(order, children, strict=True), key=lambda pair: pair[0])]
 
 
 def choose(names: Sequence[str], only: str | None) -> list[int]:

@@ -16,8 +16,10 @@ import pytest
 
 import audits
 from audits import verify
+from audits.claims_file import read_claims
 from audits.pool import GRACE_SECONDS
 from audits.progress import Silent
+from audits.runs import _seeds, own_entries
 from audits.verdicts import Status, Verdict
 from audits.verification import Row, Unchecked, VerificationRun
 from tests.support.claims import MISBEHAVING, write_claims
@@ -106,10 +108,15 @@ def test_verdicts_depend_on_the_seed_and_not_on_the_number_of_jobs(tmp_path: Pat
     one, three, other = (verify(path, jobs=jobs, seed=seed) for jobs, seed in ((1, 7), (3, 7), (1, 8)))
     assert without_time(one) == without_time(three)
     assert without_time(one) != without_time(other)
-    # The seed is that of the place in the file, also when only a part of the file is run.
-    (alone,) = verify(path, only="lists", seed=7).verdicts
-    assert isinstance(alone, Verdict)
-    assert alone.runs == one.verdicts[2].runs  # type: ignore[union-attr]
+
+
+def test_a_claims_seed_is_that_of_its_place_in_the_file(tmp_path: Path) -> None:
+    claims = read_claims(write_claims(tmp_path / "claims.toml", ["good", "returns_enum"])).claims
+    own = own_entries()[:3]
+    alone, together = _seeds(claims, 7), _seeds([*own, *claims], 7)
+    assert [child.spawn_key for child in alone] == [(0,), (1,)]
+    assert [child.spawn_key for child in together] == [(2,), (3,), (4,), (0,), (1,)]
+    assert {child.entropy for child in together} == {7}
 
 
 def test_a_fresh_seed_is_drawn_and_told(tmp_path: Path) -> None:
