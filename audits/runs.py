@@ -136,7 +136,7 @@ def run(
 
 
 def _seeds(entries: Sequence[Entry], seed: int) -> list[np.random.SeedSequence]:
-    """One child each by the place among the claims of the file, which neither `only` nor own cases beside them change."""
+    """One child each by the place among the claims of the file; neither `only` nor own cases beside them change it."""
     order = sorted(range(len(entries)), key=lambda index: isinstance(entries[index], OwnCase))
     children = np.random.SeedSequence(seed).spawn(len(entries))
     return [child for _, child in sorted(zip(order, children, strict=True), key=lambda pair: pair[0])]
