@@ -283,8 +283,16 @@ def check_event(event: object, name: str = "event", *, _depth: int = 0) -> DpEve
     values = {
         field.name: field.check(f"{name}.{field.name}", getattr(event, field.name), _depth) for field in kind.fields
     }
-    kind.rule(name, values)
-    return kind.cls(**values)
+    return _make(kind, name, values)
+
+
+def _make(kind: EventKind, where: str, values: Mapping[str, Any]) -> DpEvent:
+    """The event, once the rules between its fields hold: the table's, and those its class has for itself."""
+    kind.rule(where, values)
+    try:
+        return kind.cls(**values)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {error}") from error
 
 
 def dump_event(event: DpEvent) -> dict[str, object]:
@@ -309,8 +317,7 @@ def read_event(value: object, where: str, *, _depth: int = 0) -> DpEvent:
         raise ValueError(f"{where}.type must be a known event tag ({', '.join(_BY_TAG)}), got {reprlib.repr(tag)}")
     check_keys(value, ["type", *(field.name for field in kind.fields)], where)
     values = {field.name: field.read(f"{where}.{field.name}", value[field.name], _depth) for field in kind.fields}
-    kind.rule(where, values)
-    return kind.cls(**values)
+    return _make(kind, where, values)
 
 
 def check_keys(value: object, keys: Sequence[str], where: str) -> dict[str, Any]:

@@ -133,6 +133,11 @@ class Statement:
                 found[leaf] = next((total.profile for total in _answers(book, (leaf,))), PrivacyProfile.nothing())
         return found
 
+    def events(self, dataset: str | None = None) -> dict[str, DpEvent]:
+        """All charges that the records of a dataset without blocks bear, as one event; for each, as `profiles`."""
+        book = self._book
+        return {leaf: total.event for name in self._named(dataset) for leaf, total in book.totals(name).items()}
+
     def profile(self, dataset: str | None = None) -> PrivacyProfile:
         """The composed profile of a dataset whose records all bear the same charges.
 

@@ -20,9 +20,12 @@ from accounting import (
     Budget,
     BudgetExceededError,
     Claim,
+    GroupDpEvent,
     Ledger,
+    PermuteAndFlipDpEvent,
     PrivacyProfile,
     Relation,
+    check_event,
 )
 from tests.support.ledgers import REPLACE, TENTH, homogeneous_delta, state
 
@@ -70,7 +73,8 @@ def test_laplace_and_bounded_range_costs_are_decimals_too() -> None:
         ledger = Ledger(relation=relation, budget=("1", 0))
         for event in (dpa.LaplaceDpEvent(scale), BoundedRangeDpEvent(0.1), dpa.NoOpDpEvent()):
             ledger.charge("records", dpa.SelfComposedDpEvent(event, 4), label="four")
-        ledger.charge("records", dpa.ComposedDpEvent([TENTH, TENTH]), label="two")
+        pair = [GroupDpEvent(ApproximateDpEvent(0.05), 2), PermuteAndFlipDpEvent(0.1)]
+        ledger.charge("records", dpa.ComposedDpEvent(pair), label="two")
         assert ledger.epsilon(0.0) == 1.0, relation
         with pytest.raises(BudgetExceededError):
             ledger.charge("records", dpa.LaplaceDpEvent(1e9), label="x")
@@ -231,7 +235,8 @@ def test_blocks_compose_in_parallel_and_their_containers_sequentially() -> None:
     assert {name: ledger.epsilon(0.0, dataset=name) for name in costs} == {
         "records": 3.5, "a": 3.5, "b": 2.75, "b1": 2.75, "b2": 1.75,
     }  # fmt: skip
-    assert set(ledger.profiles()) == {"a", "b1", "b2"}
+    assert set(ledger.profiles()) == set(ledger.events()) == {"a", "b1", "b2"}
+    assert ledger.events()["b2"] == check_event(dpa.ComposedDpEvent([ApproximateDpEvent(x) for x in (0.25, 0.5, 1.0)]))
     assert ledger.profile("b2").epsilon(0.0) == pytest.approx(1.75)
     with pytest.raises(ValueError, match="3 different totals"):
         ledger.profile()

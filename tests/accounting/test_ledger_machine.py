@@ -70,6 +70,13 @@ class PureLedger(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.folder.cleanup()
 
+    def fresh(self) -> Any:
+        return Ledger(relation=REPLACE, budget=(self.budget, 0))
+
+    def reopened(self) -> Any:
+        self.ledger.save(self.file)
+        return Ledger.load(self.file)
+
     def cost_of(self, name: str, extra: dict[str, Fraction]) -> Fraction:
         """What a record below `name` bears on `name` and deeper, at worst."""
         own = sum((cost for where, cost in self.spent if where == name), Fraction(0)) + extra.get(name, Fraction(0))
@@ -83,7 +90,7 @@ class PureLedger(RuleBasedStateMachine):
     @initialize(target=datasets, budget=st.integers(0, 300))
     def open(self, budget: int) -> str:
         self.budget = Fraction(budget, 100)
-        self.ledger = Ledger(relation=REPLACE, budget=(self.budget, 0))
+        self.ledger: Any = self.fresh()
         self.ledger.dataset("d0", 1000)
         self.parents["d0"] = None
         return "d0"
@@ -147,8 +154,7 @@ class PureLedger(RuleBasedStateMachine):
     @rule()
     def save_and_load(self) -> None:
         before = state(self.ledger)
-        self.ledger.save(self.file)
-        self.ledger = Ledger.load(self.file)
+        self.ledger = self.reopened()
         assert state(self.ledger) == before
 
     @invariant()
