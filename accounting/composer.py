@@ -160,7 +160,9 @@ class Composer:
             weights = masses * np.exp(t * (losses - losses[np.argmax(masses)]))
             above = np.cumsum(weights[::-1])[::-1] / weights.sum()
             below = np.cumsum(masses) / masses.sum()
-            nodes = sparse_nodes(losses, np.sqrt(share / above), np.sqrt(share / below), pair.span(tail), step)
+            with np.errstate(divide="ignore"):  # a mass that underflowed to 0 allows any spacing
+                rising, falling = np.sqrt(share / above), np.sqrt(share / below)
+            nodes = sparse_nodes(losses, rising, falling, pair.span(tail), step)
             found.append(discretise(pair, step, tail, nodes))
         return found
 
