@@ -196,17 +196,29 @@ def largest_sampling_rate(
     """
     epsilon, delta = check_epsilon("epsilon", epsilon), check_probability("delta", delta)
     used = [(profile, count) for profile, count in steps if check_int("count", count, lo=0)]
-    return _largest_rate(used, epsilon, delta, rtol, coarse=False)
+    return _largest_rate(used, epsilon, delta, rtol)
 
 
-def rough_sampling_rate(steps: Sequence[tuple[PrivacyProfile, int]], epsilon: float, delta: float) -> float:
-    """About `largest_sampling_rate`, several times as fast, on coarse grids: for comparing alternatives."""
-    return _largest_rate([(p, n) for p, n in steps if n], epsilon, delta, 1e-3, coarse=True)
+def rough_sampling_rate(
+    steps: Sequence[tuple[PrivacyProfile, int]], epsilon: float, delta: float, *, near: float | None = None
+) -> float:
+    """About `largest_sampling_rate`, within 1e-2 and much faster, on coarse grids: for comparing alternatives.
+
+    near: a guess, such as the rate of a similar case.
+    """
+    used = [(profile, count) for profile, count in steps if check_int("count", count, lo=0)]
+    return _largest_rate(used, check_epsilon("epsilon", epsilon), check_probability("delta", delta), near=near or 1e-2)
 
 
 def _largest_rate(
-    steps: Sequence[tuple[PrivacyProfile, int]], epsilon: float, delta: float, rtol: float, *, coarse: bool
+    steps: Sequence[tuple[PrivacyProfile, int]],
+    epsilon: float,
+    delta: float,
+    rtol: float | None = None,
+    *,
+    near: float = 1e-2,
 ) -> float:
+    """rtol: None for a rough answer."""
     if not steps:
         return 1.0
 
@@ -224,12 +236,12 @@ def _largest_rate(
             return math.log(reached / delta) if reached > 0 else -math.inf
         return math.log(reached / delta) if delta > 0 else math.inf
 
-    if gap(0.0, _COARSE_NODES if coarse else None) <= 0:
-        return 1.0
-    rough = _last_within(lambda x: gap(x, _COARSE_NODES), -7.0, 0.0, 1e-3)
-    if coarse or rough == -math.inf:
+    start = math.log(near)
+    tolerance = 1e-2 if rtol is None else 1e-3
+    rough = _last_within(lambda x: gap(x, _COARSE_NODES), start - 0.3, min(0.0, start + 0.3), tolerance)
+    if rtol is None or rough == -math.inf:
         return math.exp(rough)
-    exact = _last_within(lambda x: gap(x, None), rough - 1e-3, rough + 1e-3, rtol)
+    exact = _last_within(lambda x: gap(x, None), rough - 1e-3, min(0.0, rough + 1e-3), rtol)
     return math.exp(exact)
 
 
