@@ -13,6 +13,15 @@ from mechanisms.base import (
     register,
     registered,
 )
+from mechanisms.block_bound import (
+    BasisBound,
+    BlockBound,
+    GrowthBound,
+    hypergeometric_at_most,
+    published_block,
+    smallest_block,
+    vc_growth,
+)
 from mechanisms.catalogue import register_all
 from mechanisms.concepts import (
     Concept,
@@ -25,6 +34,9 @@ from mechanisms.concepts import (
 from mechanisms.datasets import AddOrRemoveOne, Domain, ExplicitPairs, Pair, ReplaceOne, are_neighbours
 from mechanisms.exponential import ExponentialMechanism, rational_base
 from mechanisms.finite_class import FiniteClass
+from mechanisms.interior_point import InteriorPoint, InteriorPointMechanism, OverDomain, RankedDomain, SortedDomain
+from mechanisms.ip_concave import IPConcave, IPConcavePlan, block_maximiser, plan_ip_concave
+from mechanisms.halfspaces import Halfspace, Halfspaces
 from mechanisms.label_boost import (
     PAPER_EPSILON,
     Boosted,
@@ -39,12 +51,17 @@ from mechanisms.label_boost import (
 from mechanisms.macro_block import InitialBlock, MacroBlock
 from mechanisms.noise import BoundedGeometricCount, RandomizedResponse
 from mechanisms.oracles import ComponentOracle, ExponentialOracle
+from mechanisms.quasi_concave import QuasiConcaveTreeChoose, StepSelection, TotalExtension
 from mechanisms.reservoirs import AmplifiedReservoir, paper_amplification, partition, sample_records
 from mechanisms.rounds import CarryForwardRound
 from mechanisms.sampling import draw_index, draw_indices
+from mechanisms.selection_catalogue import counterexamples, register_selections
+from mechanisms.step_function import LevelOracle, PointOracle, StepFunction, from_level_oracle, threshold_agreement
 from mechanisms.thresholds import Thresholds
+from mechanisms.tree_choose import TreeChoose, choose_interior_point
 
 register_all()
+register_selections()
 
 __all__ = [
     "PAPER_EPSILON",
@@ -52,6 +69,8 @@ __all__ = [
     "AddOrRemoveOne",
     "AmplifiedReservoir",
     "AuditCase",
+    "BasisBound",
+    "BlockBound",
     "Boosted",
     "BoundedGeometricCount",
     "CarrierRelease",
@@ -65,25 +84,47 @@ __all__ = [
     "ExponentialMechanism",
     "ExponentialOracle",
     "FiniteClass",
+    "Halfspace",
+    "Halfspaces",
+    "GrowthBound",
+    "IPConcave",
+    "IPConcavePlan",
     "InitialBlock",
+    "InteriorPoint",
+    "InteriorPointMechanism",
     "Law",
+    "LevelOracle",
     "MacroBlock",
     "Mechanism",
     "NotRealizableError",
+    "OverDomain",
     "Pair",
+    "PointOracle",
     "PublicLabelRelease",
+    "QuasiConcaveTreeChoose",
     "RandomizedResponse",
+    "RankedDomain",
     "Registration",
     "ReplaceOne",
+    "SortedDomain",
+    "StepFunction",
+    "StepSelection",
     "Thresholds",
+    "TotalExtension",
+    "TreeChoose",
     "are_neighbours",
     "as_mechanism",
     "best_agreement",
+    "block_maximiser",
     "carrier_law",
     "check_law",
     "check_realizable",
+    "choose_interior_point",
+    "counterexamples",
     "draw_index",
     "draw_indices",
+    "from_level_oracle",
+    "hypergeometric_at_most",
     "is_hashable",
     "is_realizable",
     "label_boost",
@@ -91,9 +132,14 @@ __all__ = [
     "labelled_claim",
     "paper_amplification",
     "partition",
+    "plan_ip_concave",
+    "published_block",
     "rational_base",
     "register",
     "registered",
     "sample_records",
+    "smallest_block",
+    "threshold_agreement",
     "unlabelled_claim",
+    "vc_growth",
 ]
