@@ -54,8 +54,8 @@ from accounting.paper_theorems import (
 )
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
-from accounting.routes import RouteOrderError, all_routes, all_routes_over, closed_form, tightest
-from accounting.statement import Marginal, Route, Spending
+from accounting.routes import Route, RouteOrderError, all_routes, all_routes_over, closed_form, tightest
+from accounting.statement import Marginal, Spending
 from accounting.store import LedgerStore, Ticket
 from accounting.theorems import (
     EpsilonDelta,

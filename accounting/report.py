@@ -19,7 +19,8 @@ from accounting._checks import check_probability, check_text, relation_name
 from accounting.statement import Statement
 
 if TYPE_CHECKING:
-    from accounting.statement import Marginal, Route
+    from accounting.routes import Route
+    from accounting.statement import Marginal
 
 _CURVE_POINTS = 49
 _SMALLEST_DELTA = 1e-12

@@ -27,7 +27,7 @@ from accounting.decimals import decimal, decimal_up
 from accounting.event_table import check_event
 from accounting.events import GroupDpEvent, PermuteAndFlipDpEvent
 from accounting.leaves import randomized_response_pair
-from accounting.opinions import is_exact, pld_opinion, renyi_epsilon
+from accounting.opinions import pld_opinion, renyi_epsilon
 from accounting.optimal_composition import optimal_composition_epsilon
 from accounting.profiles import PrivacyProfile
 from accounting.theorems import (
@@ -136,8 +136,7 @@ def all_routes(
             "Mironov (2017); Canonne, Kamath and Steinke (2020), Proposition 12 (dp-accounting's RdpAccountant)",
             "charges for which that accountant was checked under this relation",
         )
-        if is_exact(leaves):
-            dominating = _ordered(dominating, found[RDP], again, delta)
+        dominating = _ordered(dominating, found[RDP], again, delta)
     found[DOMINATING] = dominating
     if second_opinion:
         opinion = pld_opinion(checked, leaves, delta, relation, dominating.epsilon)

@@ -17,16 +17,8 @@ from accounting.errors import BudgetExceededError
 from accounting.filter_costs import Spent
 from accounting.filters import PrivacyFilter
 from accounting.profiles import PrivacyProfile
+from accounting.routes import Route, all_routes_over
 from accounting.totals import FilterTotal, Total
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One way to a total. epsilon: an upper bound, in nats; source: the theorem it rests on."""
-
-    epsilon: float
-    source: str
-    bound: str = "upper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,22 +144,21 @@ class Statement:
             )
         return totals[0].profile
 
-    def routes(self, delta: float, *, dataset: str | None = None) -> dict[str, Route]:
-        """The total by every way that applies; `epsilon` is at most the smallest of them.
+    def routes(self, delta: float, *, dataset: str | None = None, second_opinion: bool = True) -> dict[str, Route]:
+        """The total by every route that applies (see `accounting.routes`); `epsilon` is the smallest of them, up to rounding.
 
-        "composed": the composition of all dominating pairs. "basic": exact decimal sums, where every charge is plainly
-        (epsilon, delta)-DP. With a filter only "filter": the others hold for charges that were fixed in advance.
+        second_opinion: whether to ask dp-accounting's PLD accountant too, which can take seconds. With a filter only
+        "filter": the others hold for charges that were fixed in advance.
+
+        Raises:
+            RouteOrderError: two routes contradict each other.
         """
         check_probability("delta", delta)
         if self.filter is not None:
-            return {"filter": Route(self.epsilon(delta, dataset=dataset), self.filter.source)}
-        totals = _totals(self._book, self._named(dataset))
-        composed = max((total.profile.epsilon(delta) for total in totals), default=0.0)
-        found = {"composed": Route(composed, "composition of dominating pairs: Zhu, Dong and Wang (2022), Theorem 10")}
-        if all(total.basic is not None for total in totals):
-            basic = max((total.basic_epsilon(delta) for total in totals), default=0.0)
-            found["basic"] = Route(basic, "basic composition: Dwork and Roth (2014), Theorem 3.16")
-        return found
+            spent = self.epsilon(delta, dataset=dataset)
+            return {"filter": Route("filter", spent, self.filter.source, "parameters may depend on outputs")}
+        events = [total.event for total in _totals(self._book, self._named(dataset))]
+        return all_routes_over(events, delta, relation=self.relation, second_opinion=second_opinion)
 
     def remaining(self, dataset: str | None = None) -> float | None:
         """Budget epsilon less the total at the budget's delta; None without one. `affordable` says what still fits.

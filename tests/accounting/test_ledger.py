@@ -190,7 +190,7 @@ def test_an_empty_ledger_costs_nothing() -> None:
     assert (ledger.epsilon(0.0), ledger.delta(0.0), ledger.remaining(), len(ledger), bool(ledger)) == (0, 0, 1, 0, True)
     ledger.dataset("records", 100)
     assert (ledger.epsilon(0.0), ledger.delta(0.0)) == (0, 0)
-    assert ledger.routes(1e-6)["composed"].epsilon == 0
+    assert ledger.routes(1e-6)["dominating pairs"].epsilon == 0
 
 
 def test_no_guarantee_is_infinite_and_never_fits() -> None:
