@@ -145,7 +145,7 @@ class Statement:
         return totals[0].profile
 
     def routes(self, delta: float, *, dataset: str | None = None, second_opinion: bool = True) -> dict[str, Route]:
-        """The total by every route that applies (see `accounting.routes`); `epsilon` is the smallest of them, up to rounding.
+        """The total by every route that applies (see `accounting.routes`); `epsilon` is the smallest, up to rounding.
 
         second_opinion: whether to ask dp-accounting's PLD accountant too, which can take seconds. With a filter only
         "filter": the others hold for charges that were fixed in advance.
