@@ -34,9 +34,9 @@ from mechanisms.concepts import (
 from mechanisms.datasets import AddOrRemoveOne, Domain, ExplicitPairs, Pair, ReplaceOne, are_neighbours
 from mechanisms.exponential import ExponentialMechanism, rational_base
 from mechanisms.finite_class import FiniteClass
+from mechanisms.halfspaces import Halfspace, Halfspaces
 from mechanisms.interior_point import InteriorPoint, InteriorPointMechanism, OverDomain, RankedDomain, SortedDomain
 from mechanisms.ip_concave import IPConcave, IPConcavePlan, block_maximiser, plan_ip_concave
-from mechanisms.halfspaces import Halfspace, Halfspaces
 from mechanisms.label_boost import (
     PAPER_EPSILON,
     Boosted,
@@ -84,9 +84,9 @@ __all__ = [
     "ExponentialMechanism",
     "ExponentialOracle",
     "FiniteClass",
+    "GrowthBound",
     "Halfspace",
     "Halfspaces",
-    "GrowthBound",
     "IPConcave",
     "IPConcavePlan",
     "InitialBlock",
