@@ -183,6 +183,14 @@ class Ledger(Statement):
 
     # Files.
 
+    @property
+    def head(self) -> tuple[int, str]:
+        """How many entries there are, and their chain's last hash: note it elsewhere, and a rewritten file shows."""
+        from accounting.ledger_file import chain_of
+
+        _, hashes = chain_of(self)
+        return len(hashes) - 1, hashes[-1]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger to a JSON file, all or nothing, over an earlier state of the same ledger or over nothing.
 

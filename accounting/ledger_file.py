@@ -17,7 +17,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accounting._checks import check_int
 from accounting.book import Book
@@ -37,12 +37,8 @@ def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
     """See `Ledger.save`."""
     target = Path(os.path.realpath(path))
     header = header_of(ledger._book)
-    hashes = [start_hash(header)]
-    rows = []
-    for number, entry in enumerate(ledger.entries, start=1):
-        row = entry_to_json(entry, number)
-        hashes.append(entry_hash(hashes[-1], row))
-        rows.append(canonical_json({**row, "hash": hashes[-1]}))
+    chained, hashes = chain_of(ledger)
+    rows = [canonical_json({**row, "hash": digest}) for row, digest in zip(chained, hashes[1:], strict=True)]
     if target.exists():
         with reading(str(path)):
             if is_store(target):
@@ -53,6 +49,15 @@ def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
     lines.append(' "entries": [' + ",".join(f"\n  {row}" for row in rows) + ("\n ]" if rows else "]"))
     lines.append(f' "head": {canonical_json(head)}')
     write_atomically(target, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def chain_of(ledger: Ledger) -> tuple[list[dict[str, Any]], list[str]]:
+    """The entries as they are hashed, and the hashes: the start's, then one for each entry."""
+    rows, hashes = [], [start_hash(header_of(ledger._book))]
+    for number, entry in enumerate(ledger.entries, start=1):
+        rows.append(entry_to_json(entry, number))
+        hashes.append(entry_hash(hashes[-1], rows[-1]))
+    return rows, hashes
 
 
 def _check_extends(hashes: list[str], existing: bytes) -> None:

@@ -67,6 +67,7 @@ def test_the_file_is_plain_json_without_bare_infinities(path: Path) -> None:
     assert [entry["kind"] for entry in document["entries"]] == ["dataset", "partition", "charge", "charge"]
     assert document["entries"][2]["costs"][0]["event"] == {"type": "approximate", "epsilon": 0.1, "delta": 1e-09}
     assert document["head"] == {"entries": 4, "hash": document["entries"][3]["hash"]}
+    assert example().head == Ledger.load(path).head == (4, document["head"]["hash"])
 
 
 def test_the_chain_can_be_checked_by_hand(path: Path) -> None:
