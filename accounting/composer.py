@@ -46,9 +46,10 @@ class Composer:
         finite = math.fsum(
             count * math.log1p(-pair.infinite) if pair.infinite < 1 else -math.inf for pair, count in self.parts
         )
-        self.infinite = -math.expm1(finite)
+        single = len(self.parts) == 1 and self.parts[0][1] == 1
+        self.infinite = self.parts[0][0].infinite if single else min(1.0, -math.expm1(finite) * (1 + 2e-15))
         self.max_loss = _sum_up([(pair.max_loss, count) for pair, count in self.parts])
-        self._curves: dict[tuple[float, float], Curve] = {}
+        self._curves: dict[tuple[float, float], Curve | None] = {}
         self._coarse: list[tuple[Array, Array]] | None = None
         self._guide: Cumulants | None = None
 
@@ -56,30 +57,33 @@ class Composer:
         """Upper bound of delta at a real epsilon."""
         if not self.parts:
             return max(0.0, -math.expm1(epsilon))
-        if len(self.parts) == 1 and self.parts[0][1] == 1:
-            return min(1.0, _inflate(self.parts[0][0].delta(epsilon), 1))
         if epsilon >= self.max_loss or self.infinite >= 1:
-            return min(1.0, _inflate(self.infinite, self.uses)) if self.infinite > 0 else 0.0
-        return min(self._curve_at(epsilon).delta(epsilon), 1.0)
+            return self.infinite
+        if len(self.parts) == 1 and self.parts[0][1] == 1:
+            return min(1.0, self.infinite + _inflate(max(0.0, self.parts[0][0].delta(epsilon) - self.infinite), 1))
+        curve = self._curve_at(epsilon)
+        return self.quick_delta(epsilon) if curve is None else min(curve.delta(epsilon), self.quick_delta(epsilon))
 
     def epsilon(self, delta: float) -> float:
         """Upper bound of the smallest epsilon >= 0 with delta(epsilon) at most `delta`; inf if there is none."""
         if not self.parts:
             return 0.0
-        if (_inflate(self.infinite, self.uses) if self.infinite > 0 else 0.0) > delta:
+        if self.infinite > delta:
             return math.inf
         pure = max(self.max_loss, 0.0)
-        if delta == 0:
+        if self.infinite == delta:
             return pure
         if len(self.parts) == 1 and self.parts[0][1] == 1:
             return min(pure, _smallest(self.delta, delta, pure))
         cumulants = self.cumulants
-        finite_log = math.log(max(delta - self.infinite, delta * 1e-9))
+        finite_log = math.log(delta - self.infinite)
         if cumulants.log_delta(0.0) < finite_log + 1 and self.delta(0.0) <= delta:
             return 0.0
         best, guess = math.inf, min(cumulants.epsilon_for(finite_log), pure)
         for _ in range(4):
             curve = self._curve_at(guess)
+            if curve is None:
+                return _smallest(self.quick_delta, delta, pure)
             found = min(curve.epsilon(delta), pure)
             if found >= best * (1 - 1e-9):
                 break
@@ -112,10 +116,13 @@ class Composer:
         return self._guide
 
     def quick_delta(self, epsilon: float) -> float:
-        """A cheap, looser upper bound of delta, for questions that it already settles."""
+        """A cheap, looser upper bound of delta (Chernoff), for questions that it settles and for counts past any
+        lattice.
+        """
         if not self.parts or self.infinite >= 1:
             return self.infinite
-        return min(1.0, _inflate(self.infinite + self.cumulants.delta_bound(epsilon) + 1e-30 * self.uses, self.uses))
+        rounding = min(4e-15 * self.uses, 700.0)
+        return min(1.0, self.infinite + self.cumulants.delta_bound(epsilon) * math.exp(rounding) + 1e-30 * self.uses)
 
     def plan(self, epsilon: float) -> tuple[Window, float]:
         """(window with its tilt, P-mass that each use may move to infinity) for questions near `epsilon`.
@@ -166,20 +173,23 @@ class Composer:
             found.append(discretise(pair, step, tail, nodes))
         return found
 
-    def _curve_at(self, epsilon: float) -> Curve:
+    def _curve_at(self, epsilon: float) -> Curve | None:
         window, tail = self.plan(epsilon)
         key = (window.tilt, tail)
         if key not in self._curves:
             self._curves[key] = self._transform(window, tail, epsilon)
         return self._curves[key]
 
-    def _transform(self, window: Window, tail: float, epsilon: float) -> Curve:
+    def _transform(self, window: Window, tail: float, epsilon: float) -> Curve | None:
+        """The curve from one product of transforms; None where no lattice within the limit is fine enough."""
         step, t = self.step(window, tail, epsilon), window.tilt
         lattices = self._lattices(step, tail, self.cumulants.tilt_for(epsilon))
         counts = [count for _, count in self.parts]
         exact = Cumulants((x.losses, x.masses, n) for x, n in zip(lattices, counts, strict=True))
         low, high, past = window.ends(exact)
         first = math.floor(low / step) - 1
+        if high / step - first > 4 * self.nodes:
+            return None
         size = int(fft.next_fast_len(max(16, math.ceil(high / step) + 2 - first), real=True))
         masses, error = tilted_product(lattices, counts, t, first, size)
         infinite = -math.expm1(
@@ -193,7 +203,7 @@ class Composer:
             slack = scale * (error * spread) + past
             deltas = deltas_from_masses(masses * scale, step) + slack
         relative = self.uses * MASS_ERROR * (1 + t) + size * UNIT
-        deltas = np.minimum(1.0, (deltas + infinite) * (1 + relative))
+        deltas = np.minimum(1.0, infinite * (1 + 2e-15) + deltas * (1 + relative))
         return Curve(step, first, np.minimum.accumulate(deltas), slack)
 
 

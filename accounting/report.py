@@ -19,12 +19,14 @@ from accounting._checks import check_probability, check_text, relation_name
 from accounting.statement import Statement
 
 if TYPE_CHECKING:
+    from accounting.entries import Charge
     from accounting.routes import Route
-    from accounting.statement import Marginal
 
 _CURVE_POINTS = 49
 _SMALLEST_DELTA = 1e-12
 _TEST_LEVEL = 0.05
+MARGINAL_LIMIT = 40
+"""Most distinct charges for which a report computes marginal costs: each takes two further compositions."""
 
 UNITS = {
     "replace-one": "one record replaced by any other, the number of records fixed",
@@ -45,12 +47,21 @@ class BlockSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ChargeSummary:
+    """One charge, and what it adds to the ledger's total and to its own dataset's; None where that was not computed."""
+
+    charge: Charge
+    cost: float | None
+    own_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that a report shows.
 
     delta, epsilon: the total at the first delta asked for; totals: (delta, epsilon) for each delta asked for.
     curve: (epsilon, delta) pairs; trade_off: (type-I error, lower bound of the type-II error) pairs.
-    power: the most power a test of neighbours at level 5 % can have. marginals: one for each charge, in order.
+    power: the most power a test of neighbours at level 5 % can have. charges: in order.
     chain: what is known of the hash chain of the file the ledger came from.
     """
 
@@ -62,7 +73,7 @@ class Report:
     totals: tuple[tuple[float, float], ...]
     routes: dict[str, Route]
     blocks: tuple[BlockSummary, ...]
-    marginals: tuple[Marginal, ...]
+    charges: tuple[ChargeSummary, ...]
     promises: tuple[str, ...]
     trusts: tuple[str, ...]
     curve: tuple[tuple[float, float], ...]
@@ -74,7 +85,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data; infinity is the string "inf"."""
-        charges = [_charge_json(marginal) for marginal in self.marginals]
+        charges = [_charge_json(summary) for summary in self.charges]
         return {
             "schema": 1,
             "title": self.title,
@@ -176,7 +187,7 @@ def build_report(
         wanted = (float(ledger.budget.delta),) if ledger.budget is not None else (1e-6,)
     delta = wanted[0]
     totals = tuple((d, ledger.epsilon(d)) for d in wanted)
-    marginals = ledger.marginals(delta)
+    charges = _charges(ledger, delta)
     curve = _curve(ledger, max(totals[0][1], ledger.epsilon(1e-9)))
     trade_off = _trade_off(curve)
     power = 1 - max(0.0, _lower_type_two(curve, _TEST_LEVEL))
@@ -189,8 +200,8 @@ def build_report(
         epsilon=totals[0][1],
         totals=totals,
         routes=dict(ledger.routes(delta)),
-        blocks=_blocks(ledger, delta, marginals),
-        marginals=marginals,
+        blocks=_blocks(ledger, delta, charges),
+        charges=charges,
         promises=tuple(dict.fromkeys(c.promise for c in ledger.charges if c.promise)),
         trusts=tuple(dict.fromkeys(f"{c.trust.name}: {c.trust.value}" for c in ledger.charges)),
         curve=curve,
@@ -202,14 +213,22 @@ def build_report(
     )
 
 
-def _blocks(ledger: Statement, delta: float, marginals: Sequence[Marginal]) -> tuple[BlockSummary, ...]:
+def _charges(ledger: Statement, delta: float) -> tuple[ChargeSummary, ...]:
+    distinct = {(charge.dataset, charge.event, charge.count) for charge in ledger.charges}
+    if len(distinct) > MARGINAL_LIMIT:
+        return tuple(ChargeSummary(charge, None, None) for charge in ledger.charges)
+    costs, own = ledger.marginals(delta), ledger.marginals(delta, own=True)
+    return tuple(ChargeSummary(a.charge, a.cost, b.cost) for a, b in zip(costs, own, strict=True))
+
+
+def _blocks(ledger: Statement, delta: float, charges: Sequence[ChargeSummary]) -> tuple[BlockSummary, ...]:
     return tuple(
         BlockSummary(
             dataset.name,
             dataset.parent,
             dataset.size,
             ledger.epsilon(delta, dataset=dataset.name),
-            tuple(i for i, marginal in enumerate(marginals) if marginal.charge.dataset == dataset.name),
+            tuple(i for i, summary in enumerate(charges) if summary.charge.dataset == dataset.name),
         )
         for dataset in ledger.datasets
     )
@@ -248,10 +267,10 @@ def _number(value: float) -> float | str:
     return value if math.isfinite(value) else "inf"
 
 
-def _charge_json(marginal: Marginal) -> dict[str, Any]:
+def _charge_json(summary: ChargeSummary) -> dict[str, Any]:
     from accounting.event_table import dump_event
 
-    charge = marginal.charge
+    charge = summary.charge
     return {
         "number": charge.number,
         "dataset": charge.dataset,
@@ -263,7 +282,8 @@ def _charge_json(marginal: Marginal) -> dict[str, Any]:
         "trust": charge.trust.name,
         "release": charge.release,
         "parameters": dict(charge.parameters),
-        "marginal_epsilon": _number(marginal.cost),
+        "marginal_epsilon": None if summary.cost is None else _number(summary.cost),
+        "marginal_epsilon_of_dataset": None if summary.own_cost is None else _number(summary.own_cost),
     }
 
 

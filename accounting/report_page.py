@@ -48,7 +48,8 @@ def page(report: Report) -> str:
                 "Charges",
                 tables.CHARGES,
                 tables.charge_rows(report),
-                "Marginal epsilon: the total with every charge, less the total without this one.",
+                "What a charge adds: the epsilon of the whole ledger, or of the charge's own dataset, with every charge "
+                "less the same without this one.",
             ),
         ],
         plots=[

@@ -17,6 +17,10 @@ def number(value: float) -> str:
     return "infinite" if math.isinf(value) else f"{value:.6g}"
 
 
+def _cost(value: float | None) -> str:
+    return "not computed" if value is None else number(value)
+
+
 def total_rows(report: Report) -> list[list[str]]:
     """delta, epsilon."""
     return [[f"{delta:g}", number(epsilon)] for delta, epsilon in report.totals]
@@ -42,26 +46,37 @@ def block_rows(report: Report) -> list[list[str]]:
 
 
 def charge_rows(report: Report) -> list[list[str]]:
-    """number, dataset, label, event, count, marginal epsilon, source, promise."""
+    """One row a charge, in the order of ``CHARGES``."""
     return [
         [
-            str(marginal.charge.number),
-            marginal.charge.dataset,
-            marginal.charge.label,
-            describe(marginal.charge.event),
-            str(marginal.charge.count),
-            number(marginal.cost),
-            marginal.charge.source or "nobody named",
-            marginal.charge.promise or "-",
+            str(summary.charge.number),
+            summary.charge.dataset,
+            summary.charge.label,
+            describe(summary.charge.event),
+            str(summary.charge.count),
+            _cost(summary.cost),
+            _cost(summary.own_cost),
+            summary.charge.source or "nobody named",
+            summary.charge.promise or "-",
         ]
-        for marginal in report.marginals
+        for summary in report.charges
     ]
 
 
 TOTALS = ("delta", "epsilon (upper bound)")
 ROUTES = ("route", "epsilon", "bound", "source")
 BLOCKS = ("dataset", "part of", "records", "epsilon", "charges")
-CHARGES = ("entry", "dataset", "release", "event", "count", "marginal epsilon", "source", "promise")
+CHARGES = (
+    "entry",
+    "dataset",
+    "release",
+    "event",
+    "count",
+    "adds to the total",
+    "adds to its dataset",
+    "source",
+    "promise",
+)
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dp_accounting import DpEvent, NeighboringRelation
 
@@ -188,23 +188,26 @@ class Statement:
         sums = max((book.spent(leaf) for leaf in leaves), key=lambda sums: (sums.amount, sums.delta), default=Spent())
         return Spending(sums, book.limits, book.filter.unit)
 
-    def marginals(self, delta: float) -> tuple[Marginal, ...]:
-        """For every charge, the ledger's total at delta with it and without it (the others unchanged).
+    def marginals(self, delta: float, *, own: bool = False) -> tuple[Marginal, ...]:
+        """For every charge, the total at delta with it and without it (the others unchanged).
 
-        With a filter, too, the totals are those of the composition, as if all charges had been fixed in advance: they
-        compare charges, and guarantee nothing.
+        own: the total of the charge's own dataset, instead of the whole ledger's. Each distinct charge is one more
+        composition of all the others. With a filter, too, the totals are those of the composition, as if all charges
+        had been fixed in advance: they compare charges, and guarantee nothing.
         """
         check_probability("delta", delta)
         book = self._book
-        whole = _worst_epsilon(book, book.roots(), delta)
-        found: dict[tuple[str, DpEvent, int], float] = {}
+        whole: dict[tuple[str, ...], float] = {}
+        found: dict[tuple[str, DpEvent, int], Marginal] = {}
         for charge in self.charges:
             key = (charge.dataset, charge.event, charge.count)
             if key not in found:
-                found[key] = _worst_epsilon(book.without(charge), book.roots(), delta)
-        return tuple(
-            Marginal(charge, whole, found[charge.dataset, charge.event, charge.count]) for charge in self.charges
-        )
+                names = (charge.dataset,) if own else book.roots()
+                if names not in whole:
+                    whole[names] = _worst_epsilon(book, names, delta)
+                without = _worst_epsilon(book.without(charge), names, delta)
+                found[key] = Marginal(charge, whole[names], without)
+        return tuple(replace(found[c.dataset, c.event, c.count], charge=c) for c in self.charges)
 
     # What if.
 

@@ -51,8 +51,10 @@ def test_blocks_list_their_own_charges(report: Report) -> None:
 
 
 def test_marginal_cost_is_the_difference_of_two_totals(report: Report) -> None:
-    by_label = {marginal.charge.label: marginal.cost for marginal in report.marginals}
+    by_label = {summary.charge.label: summary.cost for summary in report.charges}
     assert by_label[HOSTILE] == 0.0  # the other block is the worse one
+    own = {summary.charge.label: summary.own_cost for summary in report.charges}
+    assert own[HOSTILE] == pytest.approx(_left_block() - 0.5, abs=1e-5)  # without it (.5, 1e-8) remains
     assert by_label["choice"] == pytest.approx(report.epsilon - _left_block(), rel=1e-9)
 
 
@@ -82,7 +84,7 @@ def test_plots_are_well_formed_and_labelled(report: Report) -> None:
 def test_markdown_tables_keep_their_columns(report: Report) -> None:
     for line in report.to_markdown().splitlines():
         if line.startswith("| ") and "script" in line:
-            assert line.replace("\\|", "").count("|") == 9
+            assert line.replace("\\|", "").count("|") == 10
 
 
 def test_same_ledger_same_page() -> None:
@@ -146,3 +148,14 @@ def _tags(html: str) -> list[tuple[str, list[tuple[str, str | None]]]]:
     collector = _Collector()
     collector.feed(html)
     return collector.tags
+
+
+def test_marginal_costs_are_left_out_past_their_limit() -> None:
+    from accounting.report import MARGINAL_LIMIT
+
+    ledger = Ledger(relation="replace-one")
+    for i in range(MARGINAL_LIMIT + 1):
+        ledger.charge("d", ApproximateDpEvent(0.001 * (i + 1)), label=f"release {i}")
+    report = build_report(ledger)
+    assert {summary.cost for summary in report.charges} == {None}
+    assert "not computed" in report.to_text()
