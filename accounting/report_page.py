@@ -48,7 +48,7 @@ def page(report: Report) -> str:
                 "Charges",
                 tables.CHARGES,
                 tables.charge_rows(report),
-                "What a charge adds: the epsilon of the whole ledger, or of the charge's own dataset, with every charge "
+                "What a charge adds: the epsilon of the whole ledger, or of the charge's own dataset, with all charges "
                 "less the same without this one.",
             ),
         ],
