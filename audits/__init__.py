@@ -7,13 +7,11 @@ from audits.exact import FinitePair
 from audits.loading import LoadError
 from audits.verdicts import Status, Verdict, Witness
 from audits.verification import Unchecked, VerificationRun
-from audits.watch import MechanismError
 
 __all__ = [
     "ClaimsFileError",
     "FinitePair",
     "LoadError",
-    "MechanismError",
     "Status",
     "Unchecked",
     "Verdict",

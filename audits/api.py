@@ -52,11 +52,11 @@ def audit(
 
     Guarantees: PROVED holds for every pair of neighbours in the domain, for the stated distribution. REFUTED by
     sampling is wrong with probability at most 1 - confidence. CONSISTENT is not a proof; `epsilon_detectable` says
-    what it rules out.
+    what it rules out. A mechanism that raises, returns what cannot be compared, or nothing but NaN gives INCONCLUSIVE
+    with an `error`.
 
     Raises:
         TypeError, ValueError: a wrong argument, named with its rule and value.
-        MechanismError: the mechanism raised, or returned what cannot be compared, or nothing but NaN.
     """
     claim = Claim.approximate(
         epsilon, delta, relation=check_relation("relation", relation), source=source, promise=promise

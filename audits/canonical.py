@@ -8,7 +8,7 @@ numbers, say).
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -78,10 +78,3 @@ def canonical_batch(outcomes: Any) -> Any:
         return list(map(canonical, outcomes.tolist()))
     kept = outcomes if isinstance(outcomes, list | tuple) else list(outcomes)
     return kept if _PLAIN.issuperset(map(type, kept)) else list(map(canonical, kept))
-
-
-def count_nan(outcomes: Iterable[Any]) -> int:
-    """How many outcomes of a canonical batch are NaN as a whole."""
-    if isinstance(outcomes, np.ndarray):
-        return 0
-    return sum(outcome is NAN for outcome in outcomes)

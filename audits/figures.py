@@ -17,6 +17,10 @@ def shown(value: float | None, *, rounding: str = decimal.ROUND_HALF_EVEN) -> st
         return "-"
     if not math.isfinite(value):
         return "inf" if value > 0 else "-inf"
+    nearest = f"{value:.{_DIGITS}g}"
+    wrong_side = {decimal.ROUND_FLOOR: float(nearest) > value, decimal.ROUND_CEILING: float(nearest) < value}
+    if not wrong_side.get(rounding, False):
+        return nearest
     rounded = decimal.Context(prec=_DIGITS, rounding=rounding).create_decimal_from_float(value)
     return f"{float(rounded):.{_DIGITS}g}"
 

@@ -10,6 +10,7 @@ from audits.figures import counted, shown, shown_lower, shown_upper
 from audits.loading import one_paragraph
 from audits.verdicts import Status, Verdict
 from audits.verification import Row, VerificationRun
+from audits.watch import OF_MECHANISM
 
 MEANINGS = {
     Status.PROVED: (
@@ -127,15 +128,16 @@ def how_to_repeat(run: VerificationRun) -> str:
 
 
 def shared_notes(run: VerificationRun) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """(note, names of the claims that it is about), each note once, in order, for the claims that are not PROVED.
+    """(note, names of the claims that it is about): each note on a mechanism once, in order.
 
-    The notes of a proof say how it was made, and are found with its details in the page and in the JSON file.
+    Notes on how an audit was made are found with its details in the page and in the JSON file.
     """
     found: dict[str, list[str]] = {}
     for row in run.verdicts:
-        if isinstance(row, Verdict) and row.status is not Status.PROVED:
-            for note in row.notes:
-                found.setdefault(one_paragraph(note), []).append(one_paragraph(row.name))
+        for note in row.notes if isinstance(row, Verdict) else ():
+            if note.startswith(OF_MECHANISM):
+                text = one_paragraph(note.removeprefix(OF_MECHANISM))
+                found.setdefault(text, []).append(one_paragraph(row.name))
     return tuple((note, tuple(names)) for note, names in found.items())
 
 

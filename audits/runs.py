@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting import Claim, Trust, check_int
+from accounting import Claim, check_int
 from audits.claims_file import BrokenClaim, ClaimsFile, ClaimSpec, check_confidence, check_runs, check_timeout
-from audits.engine import choose_method
+from audits.engine import choose_method, without_result
 from audits.loading import hint
 from audits.pool import Ending, Interrupts, Job, Observer, Pool
 from audits.progress import Reporter, Silent
-from audits.verdicts import Status, Verdict
+from audits.verdicts import Verdict
 from audits.verification import Row, Unchecked, VerificationRun, versions
 from audits.worker import Audit, AuditOwn, Load
 from mechanisms import AuditCase, Domain, as_mechanism, registered
@@ -242,23 +242,16 @@ class _Rows:
         if ending.stopped is not None:
             when = "before the audit had a result" if ending.started else "before the audit of this claim began"
             reason = f"{_STOPPED[ending.stopped]} {when}"
-        return Verdict(
+        return without_result(
+            claim,
+            domain,
             name=entry.name,
             mechanism=mechanism,
-            relation=claim.relation,
-            claim_epsilon=getattr(claim.event, "epsilon", getattr(claim.event, "eta", math.inf)),
-            claim_delta=getattr(claim.event, "delta", 0.0),
-            status=Status.INCONCLUSIVE,
-            method=entry.method if isinstance(entry, ClaimSpec) else "exact",
-            source=claim.source,
-            trust=Trust.EMPIRICAL,
-            domain=domain.description,
-            promise=claim.promise,
-            statement=claim.statement(),
-            seconds=ending.seconds,
+            method=entry.method if isinstance(entry, ClaimSpec) else "auto",
             error=None if error is None else f"claim {entry.name!r} ({mechanism}): {error}",
             reason=reason,
             interrupted=ending.stopped == "interrupted",
+            seconds=ending.seconds,
         )
 
 

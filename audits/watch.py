@@ -1,8 +1,7 @@
-"""A mechanism under watch: its calls timed, its failures told in one paragraph, its outcomes made countable, its
-oddities noted.
+"""A mechanism under watch: its calls timed, its outcomes made countable, its oddities noted.
 
-Users' mechanisms raise, hang, return NaN or lists, or carry a fixed seed. Audits run them through `Watched`, so that
-each of these is met once, in one place.
+Users' mechanisms hang, return NaN or lists, or carry a fixed seed. Audits run them through `Watched`, so that each of
+these is met once, in one place. What they raise passes through: the engines tell it, with the dataset.
 """
 
 from __future__ import annotations
@@ -14,21 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from audits.canonical import UncountableError, canonical, canonical_batch, count_nan
-from audits.loading import describe_exception, one_paragraph
+from audits.canonical import NAN, UncountableError, canonical, canonical_batch
 from audits.rendering import readable
 from mechanisms import AdaptedMechanism, Dataset, Domain, Law, as_mechanism
+
+OF_MECHANISM = "mechanism: "
+"""What a note on the mechanism itself starts with; other notes are on the audit."""
 
 _CONVERTED = (list, dict, set, np.ndarray)
 _REHEARSAL_BATCH = 256
 _REHEARSAL_CALLS = 4
 _REHEARSAL_DATASETS = 4
-
-
-class MechanismError(RuntimeError):
-    """A mechanism cannot be audited; the message is one paragraph, and the cause is the mechanism's own exception, if
-    any.
-    """
 
 
 class CallClock:
@@ -53,7 +48,7 @@ class CallClock:
         if call is None:
             return None
         began, what, dataset = call
-        where = "" if dataset is None else f" on the dataset {readable(list_like(dataset))}"
+        where = "" if dataset is None else f" on the dataset {_shown(dataset)}"
         return time.monotonic() - began, what + where
 
 
@@ -68,7 +63,7 @@ class Watched:
         self._inner = inner
         self._clock = clock or CallClock()
         self.name, self.ignores_order, self.replayable = inner.name, inner.ignores_order, inner.replayable
-        self.notes = inner.notes
+        self.notes = tuple(OF_MECHANISM + note for note in inner.notes)
         self.check_dataset = inner.check_dataset
         if inner.has_distribution:
             self.distribution = self._law
@@ -88,35 +83,31 @@ class Watched:
         """One outcome, canonical.
 
         Raises:
-            MechanismError: the mechanism raised, or returned what cannot be counted.
+            UncountableError: the mechanism returned what cannot be compared by value; names the dataset.
         """
         self._clock.start("a call of the mechanism", dataset)
         try:
             outcome = self._inner.release(dataset, rng=rng)
             kept = canonical(outcome)
-        except (Exception, SystemExit) as error:
-            raise _failure("the mechanism", dataset, error) from error
+        except UncountableError as error:
+            raise UncountableError(f"{error} (on the dataset {_shown(dataset)})") from None
         finally:
             self._clock.stop()
-        self._outcomes += 1
-        if type(outcome) in _CONVERTED:
-            self._converted.add(type(outcome).__name__)
-        self._look_at(dataset, [kept])
+        self._look_at(dataset, [kept], type(outcome))
         return kept
 
     def _batch(self, dataset: Dataset, size: int, *, rng: np.random.Generator | None) -> Any:
+        """Many outcomes, canonical; arrays of numbers stay as they are, for the engine counts them faster."""
         self._clock.start(f"a call of release_many for {size:,} outputs", dataset)
         try:
             outcomes = self._inner.release_many(dataset, size, rng=rng)
-            kept = canonical_batch(outcomes)
-        except (Exception, SystemExit) as error:
-            raise _failure("release_many", dataset, error) from error
+            kept = outcomes if _is_numeric(outcomes) else canonical_batch(outcomes)
+        except UncountableError as error:
+            raise UncountableError(f"{error} (on the dataset {_shown(dataset)})") from None
         finally:
             self._clock.stop()
-        self._outcomes += size
-        if size and type(outcomes[0]) in _CONVERTED:
-            self._converted.add(type(outcomes[0]).__name__)
-        self._look_at(dataset, kept)
+        if size:
+            self._look_at(dataset, kept, type(outcomes[0]))
         return kept
 
     def _law(self, dataset: Dataset) -> Law:
@@ -126,19 +117,28 @@ class Watched:
         finally:
             self._clock.stop()
 
-    def _look_at(self, dataset: Dataset, outcomes: Any) -> None:
-        self._nan += count_nan(outcomes)
-        if self._varied or not len(outcomes):
+    def _look_at(self, dataset: Dataset, outcomes: Any, kind: type) -> None:
+        """Take note of outcomes, not none; kind: of the first, before it was made canonical."""
+        self._outcomes += len(outcomes)
+        if kind in _CONVERTED:
+            self._converted.add(kind.__name__)
+        if isinstance(outcomes, np.ndarray):
+            nan = np.isnan(outcomes) if outcomes.dtype.kind == "f" else np.zeros(outcomes.shape, dtype=bool)
+            self._nan += int(nan.sum()) if outcomes.ndim == 1 else 0
+        else:
+            nan = None
+            self._nan += sum(outcome is NAN for outcome in outcomes)
+        if self._varied:
             return
         try:
             first = self._first.setdefault(tuple(dataset), outcomes[0])
         except TypeError:  # records that cannot be hashed: nothing is claimed about constancy
             self._varied = True
             return
-        if isinstance(outcomes, np.ndarray):
-            self._varied = bool((outcomes != first).any())
-        else:
+        if nan is None:
             self._varied = any(outcome is not first and outcome != first for outcome in outcomes)
+        else:
+            self._varied = bool(np.any((outcomes != first) & ~(nan & np.isnan(np.asarray(first, dtype=float)))))
 
     @property
     def returned_only_nan(self) -> bool:
@@ -159,53 +159,48 @@ class Watched:
                 f"on each of the {len(self._first)} datasets run it returned one and the same output every time "
                 f"({self._outcomes:,} runs): it draws no noise, or draws it from a fixed seed"
             )
-        return tuple(seen)
+        return tuple(OF_MECHANISM + note for note in seen)
 
 
-def rehearse(mechanism: AdaptedMechanism, domain: Domain, *, rng: np.random.Generator) -> tuple[str, ...]:
-    """Run a mechanism a few times before it is audited from samples; returns notes.
+def rehearse(
+    mechanism: AdaptedMechanism, domain: Domain, *, rng: np.random.Generator
+) -> tuple[tuple[str, ...], str | None]:
+    """Run a mechanism a few times before it is audited from samples: (notes, why it cannot be audited so).
 
     A mechanism that takes a generator but is not determined by it is noted: the audit stays valid, but cannot be
-    replayed. A
-    `release_many` whose batches are the same whatever the generator is refused, because its outputs are not
-    independent draws: three batches of 256 that agree without being constant. Outputs that are independent with most
-    frequent probability 1 - q do so with probability about 256 q^3 exp(-768 q), below 1e-6.
-
-    Raises:
-        MechanismError: batches repeat, or the mechanism failed.
+    replayed. A `release_many` whose batches are the same whatever the generator cannot be audited from samples,
+    because its outputs are not independent draws: three batches of 256 that agree without being constant. Outputs that
+    are independent with most frequent probability 1 - q do so with probability about 256 q^3 exp(-768 q), below 1e-6.
+    What the mechanism raises is left for the audit to find.
     """
     seeds = rng.bit_generator.seed_seq.spawn(3)  # type: ignore[attr-defined]
     size = _REHEARSAL_BATCH if mechanism.vectorised else _REHEARSAL_CALLS
     datasets = [dataset for pair in islice(domain.pairs(), _REHEARSAL_DATASETS // 2) for dataset in pair]
 
-    def outputs(dataset: Dataset, seed: np.random.SeedSequence) -> list[object]:
-        return list(mechanism.release_many(dataset, size, rng=np.random.default_rng(seed)))
+    def outputs(dataset: Dataset, seed: np.random.SeedSequence) -> list[Hashable]:
+        return list(canonical_batch(mechanism.release_many(dataset, size, rng=np.random.default_rng(seed))))
 
-    notes = []
-    for dataset in datasets:
-        first, again = outputs(dataset, seeds[0]), outputs(dataset, seeds[0])
-        if mechanism.replayable and first != again:
-            notes.append(
-                "equal generators gave different outputs: it draws randomness of its own and cannot be replayed"
-            )
-            break
-        if not mechanism.vectorised or all(outcome == first[0] for outcome in first):
-            continue
-        if all(outputs(dataset, seed) == first for seed in seeds[1:]):
-            raise MechanismError(
-                f"release_many gives the same {size} outputs on the dataset {readable(list_like(dataset))} whatever "
-                "generator it is given: with a fixed seed inside, they are not independent draws and show nothing"
-            )
-    return tuple(notes)
+    try:
+        for dataset in datasets:
+            first, again = outputs(dataset, seeds[0]), outputs(dataset, seeds[0])
+            if mechanism.replayable and first != again:
+                return (f"{OF_MECHANISM}equal generators gave different outputs: it cannot be replayed",), None
+            if not mechanism.vectorised or all(outcome == first[0] for outcome in first):
+                continue
+            if all(outputs(dataset, seed) == first for seed in seeds[1:]):
+                return (), (
+                    f"release_many gives the same {size} outputs on the dataset {_shown(dataset)} whatever generator "
+                    "it is given: with a fixed seed inside, they are not independent draws and show nothing"
+                )
+    except (Exception, SystemExit):
+        return (), None
+    return (), None
 
 
-def list_like(dataset: object) -> object:
+def _is_numeric(outcomes: object) -> bool:
+    return isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in (1, 2)
+
+
+def _shown(dataset: Dataset) -> str:
     """A dataset as it is written in a claims file: a list of records."""
-    return list(dataset) if isinstance(dataset, tuple) else dataset
-
-
-def _failure(what: str, dataset: Dataset, error: BaseException) -> MechanismError:
-    where = f"on the dataset {readable(list_like(dataset))}"
-    if isinstance(error, UncountableError):
-        return MechanismError(f"{what} returned, {where}, {error}")
-    return MechanismError(one_paragraph(f"{what} failed {where}: {describe_exception(error)}", 900))
+    return readable(list(dataset))

@@ -31,7 +31,7 @@ from audits.engine import audit_claim, choose_method
 from audits.loading import describe_exception, load, one_paragraph
 from audits.rendering import readable
 from audits.verdicts import Verdict, Witness
-from audits.watch import CallClock, MechanismError
+from audits.watch import CallClock
 from mechanisms import AdaptedMechanism, AuditCase, as_mechanism, registered
 
 BEAT_SECONDS = 0.2
@@ -207,7 +207,7 @@ def _answer(task: Task, state: _State) -> Answer:
         if isinstance(task, Load):
             return Answer(method=method)
         return Answer(verdict=_portable(_audit(task, mechanism, state)))
-    except (MechanismError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         return Answer(error=_told(error))
     except (Exception, SystemExit) as error:
         return Answer(error=describe_exception(error))

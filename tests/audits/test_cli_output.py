@@ -74,10 +74,17 @@ RUN = VerificationRun(
             pairs_tried=20,
             confidence=0.99,
             claim_delta=1e-6,
-            notes=("it takes no rng",),
+            notes=("mechanism: it takes no rng", "a note on the audit"),
         ),
         verdict("x" * 70, Status.REFUTED, epsilon_lower=math.inf, runs=40, confidence=0.99),
-        verdict(HOSTILE, Status.REFUTED, mechanism=HOSTILE, promise=HOSTILE, notes=(HOSTILE,), source=HOSTILE),
+        verdict(
+            HOSTILE,
+            Status.REFUTED,
+            mechanism=HOSTILE,
+            promise=HOSTILE,
+            notes=("mechanism: " + HOSTILE,),
+            source=HOSTILE,
+        ),
         verdict("stopped", Status.INCONCLUSIVE, reason="the time budget of the run was used up"),
         verdict("failed", Status.INCONCLUSIVE, error="claim 'failed' (noisy.py:count): the mechanism failed"),
         Unchecked("claim 7", None, "claim 'claim 7': the key 'name' is missing"),
@@ -108,11 +115,14 @@ def test_the_table_fits_and_says_every_verdict(width: int) -> None:
     assert "seed 12, confidence 0.99, 3.2 s" in flat
     assert "the event outcome = 3 has probability 0.75 against 0.1" in flat
     assert "[bold]" in text  # the user's text is not markup
+    assert "noisy count: it takes no rng" in flat
+    assert "a note on the audit" not in flat
 
 
 def test_numbers_stand_on_their_safe_side() -> None:
     text = printed(140)
     assert ">= 0.9123" in text  # a lower bound, 0.91239
+    assert shown_lower(0.95) == "0.95"
     assert "1.101" in text  # an upper bound, 1.10001
     assert "1.947" in text
     assert "99.9%" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -25,8 +26,8 @@ from audits.verification import Row, Unchecked, VerificationRun
 from tests.support.claims import MISBEHAVING, write_claims
 
 FAILING = {
-    "raises": "the mechanism failed on the dataset [0, 0]: ZeroDivisionError: division by zero (misbehaving.py, line ",
-    "exits": "the mechanism failed on the dataset [0, 0]: SystemExit: 3",
+    "raises": "failed on the dataset [0, 0]: ZeroDivisionError: division by zero (misbehaving.py, line ",
+    "exits": "failed on the dataset [0, 0]: SystemExit: 3",
     "returns_nan": "the mechanism returned NaN in every one of its",
     "returns_opaque": "an object of type Opaque, which equals only itself",
     "returns_unhashable": "an unhashable object of type Unhashable",
@@ -71,7 +72,8 @@ def test_a_failing_mechanism_costs_its_own_claim_a_paragraph(eventful: dict[str,
     row = eventful[name]
     assert row.status is Status.INCONCLUSIVE
     assert row.error is not None
-    assert row.error.startswith(f"claim '{name}' ({MISBEHAVING}:{name})") or "claim 'WrongDistribution'" in row.error
+    assert row.error.startswith(f"claim '{name}'")
+    assert f"{MISBEHAVING}:{name}" in row.error
     assert FAILING[name] in row.error
     assert "\n" not in row.error
     assert "Traceback" not in row.error
@@ -206,34 +208,41 @@ def _children() -> Iterator[str]:
     yield from found
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_keeps_what_was_found(tmp_path: Path, times: int) -> None:
+@pytest.mark.parametrize(("second", "times"), [("slow", 1), ("never_returns", 2)])
+def test_ctrl_c_keeps_what_was_found(tmp_path: Path, second: str, times: int) -> None:
+    """Once lets the audit in progress end; twice is for one that does not."""
     path = write_claims(
         tmp_path / "claims.toml",
-        ["good", "slow", "never_returns"],
-        head={"max_runs": 10**6},
-        extra={"good": "max_runs = 200"},
+        ["good", second, "constant"],
+        head={"max_runs": 10**6, "timeout": 100},
+        extra={"good": "max_runs = 2000"},
     )
     json_file = tmp_path / "out.json"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "audits", "verify", str(path), "--jobs", "1", "--json", str(json_file)],
-        cwd=Path(audits.__file__).parent.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    assert "good: CONSISTENT" in process.stderr.readline()
-    time.sleep(2.0)  # well into the slow claim
-    for _ in range(times):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-    out, err = process.communicate(timeout=30)
+    command = [sys.executable, "-m", "audits", "verify", str(path), "--jobs", "1", "--json", str(json_file)]
+    with subprocess.Popen(
+        command, cwd=Path(audits.__file__).parent.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        time.sleep(2.0)  # well into the second claim
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            time.sleep(0.5)
+        out, err = process.communicate(timeout=60)
+        took = time.monotonic() - began
+    assert "good: CONSISTENT" in first
     assert process.returncode == 130
     assert "Traceback" not in err
+    assert "Ctrl-C again stops at once" in err
     assert "3 claims: 1 consistent, 2 inconclusive; the run was interrupted" in out
     assert "before the audit of this claim began" in " ".join(out.split())
-    assert json_file.exists()
+    assert [row["interrupted"] for row in json.loads(json_file.read_text(encoding="utf-8"))["claims"]] == [
+        False,
+        True,
+        True,
+    ]
+    assert times == 1 or took < GRACE_SECONDS
 
 
 def test_exit_codes() -> None:
