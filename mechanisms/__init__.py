@@ -52,10 +52,12 @@ from mechanisms.macro_block import InitialBlock, MacroBlock
 from mechanisms.noise import BoundedGeometricCount, RandomizedResponse
 from mechanisms.oracles import ComponentOracle, ExponentialOracle
 from mechanisms.quasi_concave import QuasiConcaveTreeChoose, StepSelection, TotalExtension
+from mechanisms.reorder_slice import ReorderSliceChoose, plan_reorder_slice
 from mechanisms.reservoirs import AmplifiedReservoir, paper_amplification, partition, sample_records
 from mechanisms.rounds import CarryForwardRound
 from mechanisms.sampling import draw_index, draw_indices
 from mechanisms.selection_catalogue import counterexamples, register_selections
+from mechanisms.slice_parameters import SliceParameters
 from mechanisms.step_function import LevelOracle, PointOracle, StepFunction, from_level_oracle, threshold_agreement
 from mechanisms.thresholds import Thresholds
 from mechanisms.tree_choose import TreeChoose, choose_interior_point
@@ -105,7 +107,9 @@ __all__ = [
     "RandomizedResponse",
     "RankedDomain",
     "Registration",
+    "ReorderSliceChoose",
     "ReplaceOne",
+    "SliceParameters",
     "SortedDomain",
     "StepFunction",
     "StepSelection",
@@ -133,6 +137,7 @@ __all__ = [
     "paper_amplification",
     "partition",
     "plan_ip_concave",
+    "plan_reorder_slice",
     "published_block",
     "rational_base",
     "register",

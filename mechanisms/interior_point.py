@@ -128,6 +128,13 @@ class InteriorPoint:
         self.epsilon = check_positive_epsilon(epsilon)
         self.base = rational_base(self.epsilon)
 
+    @classmethod
+    def with_base(cls, domain_size: int, base: Fraction) -> InteriorPoint:
+        """The mechanism of this r, above 1 and with a power of two as denominator, in place of epsilon's."""
+        mechanism = cls(domain_size, 1)
+        mechanism.base, mechanism.epsilon = base, Fraction(log_width_up(base**2))
+        return mechanism
+
     @property
     def claim(self) -> Claim:
         """``2 ln r``-bounded-range, rounded up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from accounting import Claim, Relation
@@ -12,6 +13,8 @@ from mechanisms.datasets import Domain, ExplicitPairs, ReplaceOne
 from mechanisms.interior_point import InteriorPoint
 from mechanisms.ip_concave import IPConcave, block_maximiser
 from mechanisms.quasi_concave import PROMISE, QuasiConcaveTreeChoose, StepSelection, TotalExtension
+from mechanisms.reorder_slice import ReorderSliceChoose
+from mechanisms.slice_parameters import SliceParameters
 from mechanisms.step_function import StepFunction, threshold_agreement
 from mechanisms.tree_choose import TreeChoose
 
@@ -135,6 +138,17 @@ def _ip_concave_cases() -> list[AuditCase]:
     ]
 
 
+def _reorder_slice_cases() -> list[AuditCase]:
+    # Thresholds small enough for the law to move, large enough for a delta below 1: a weak audit of so few records. The
+    # lemma itself is tested on its own.
+    given = SliceParameters(Fraction(1, 2), Fraction(3), 4, Fraction(9, 4), Fraction(2), 22, 26, 52, 0, 104)
+    one, two = ReorderSliceChoose(5, given), ReorderSliceChoose(4, given, levels=2)
+    return [
+        AuditCase("three records on five ranks, one level", one, one.claim, ReplaceOne(range(5), 3)),
+        AuditCase("two records on four ranks, two levels", two, two.claim, ReplaceOne(range(4), 2)),
+    ]
+
+
 def counterexamples() -> tuple[AuditCase, ...]:
     """Claims that are false, to be refuted: what goes wrong outside a promise. They are not registered.
 
@@ -194,6 +208,15 @@ def register_selections() -> None:
             PROMISE,
             "own proof (mechanisms.quasi_concave), in the role of Proposition 8.6 and Lemma 8.7",
             _quasi_concave_cases,
+        ),
+        Registration(
+            "reorder-slice-choose",
+            "an interior point by Reorder-Slice-Compute (log* of the domain, at large constants; for comparison)",
+            "(ln R1 R2, (1-c)^k + e + R1 e), R1 = (A r^2)^k s^T, R2 = r^2 s^T / lam",
+            replace,
+            None,
+            "own proof (mechanisms.reorder_slice), after Cohen et al. (2023); Theorem 8.9",
+            _reorder_slice_cases,
         ),
         Registration(
             "ip-concave",
