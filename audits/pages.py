@@ -56,6 +56,8 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     text = row_text(row)
     if text.effort != "-":
         yield "how", f"{text.effort}, {text.seconds} s; rests on {text.trust}"
+    if text.stopped:
+        yield "stopped", text.stopped
     if row.paper_source:
         yield "paper", f"{text.paper} by {row.paper_source}"
     if row.delta_found is not None:

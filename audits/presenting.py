@@ -36,7 +36,8 @@ class RowText:
     """One row of a verification run as text.
 
     word: PROVED, CONSISTENT, REFUTED, INCONCLUSIVE, or ERROR for a claim that could not be checked. claimed, paper,
-    found, catches: epsilons. ratio: found / claimed. effort: what was done. said: the verdict in a sentence.
+    found, catches: epsilons. ratio: found / claimed. effort: what was done. said: the verdict in a sentence. stopped:
+    why an audit without a refutation ended early.
     """
 
     name: str
@@ -56,6 +57,7 @@ class RowText:
     trust: str | None
     notes: tuple[str, ...]
     said: str
+    stopped: str | None
     error: str | None
 
 
@@ -81,6 +83,7 @@ def row_text(row: Row) -> RowText:
             trust=None,
             notes=(),
             said=row.summary(),
+            stopped=None,
             error=row.error,
         )
     return RowText(
@@ -101,6 +104,7 @@ def row_text(row: Row) -> RowText:
         trust=_TRUST[row.trust],
         notes=row.notes,
         said=row.summary(),
+        stopped=row.reason if row.status is Status.CONSISTENT else None,
         error=row.error,
     )
 

@@ -41,6 +41,9 @@ def show_run(console: Console, run: VerificationRun) -> None:
         paragraphs = [_paragraph(row) for row in rows if row.word == word]
         if paragraphs:
             console.print(_section(title, paragraphs, STYLES[word]))
+    early = [Text.assemble((f"{row.name}: ", "bold"), f"{row.stopped} ({row.effort})") for row in rows if row.stopped]
+    if early:
+        console.print(_section("Stopped early", early, STYLES["INCONCLUSIVE"]))
     notes = [_note(note, names, len(rows)) for note, names in shared_notes(run)]
     if notes:
         console.print(_section("Notes", notes, "bold"))

@@ -74,6 +74,7 @@ RUN = VerificationRun(
             pairs_tried=20,
             confidence=0.99,
             claim_delta=1e-6,
+            reason="the run was interrupted before the audit was complete",
             notes=("mechanism: it takes no rng", "a note on the audit"),
         ),
         verdict("x" * 70, Status.REFUTED, epsilon_lower=math.inf, runs=40, confidence=0.99),
@@ -117,6 +118,7 @@ def test_the_table_fits_and_says_every_verdict(width: int) -> None:
     assert "[bold]" in text  # the user's text is not markup
     assert "noisy count: it takes no rng" in flat
     assert "a note on the audit" not in flat
+    assert "noisy count: the run was interrupted before the audit was complete (sequential, 1,000,000 runs" in flat
 
 
 def test_numbers_stand_on_their_safe_side() -> None:
@@ -187,6 +189,7 @@ def test_the_page_is_self_contained_and_keeps_the_users_text_as_text() -> None:
         "Lemma 3.11",
         "0.75 against 0.1",
         "the key 'name' is missing",
+        "the run was interrupted before the audit was complete",
     ):
         assert wanted in flat, wanted
     assert page.tags.count("details") == len(RUN)
