@@ -67,7 +67,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 3 when a claim
 Confidence = Annotated[
     float | None,
     typer.Option(
-        metavar="C", help="1 - (the probability that the run refutes any true claim); else the file's, else 0.95."
+        metavar="C", help="1 - (the probability that the run refutes any true claim); 0.95 if nothing sets it."
     ),
 ]
 MaxRuns = Annotated[
@@ -75,7 +75,7 @@ MaxRuns = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(metavar="S", help="Seconds that one call of a mechanism may take; else the file's, else 30."),
+    typer.Option(metavar="S", help="Seconds that one call of a mechanism may take; 30 if nothing sets it."),
 ]
 Budget = Annotated[
     float | None,
@@ -120,7 +120,7 @@ def main() -> None:
 @app.command()
 def verify(
     claims: Annotated[
-        Path | None, typer.Argument(metavar="[CLAIMS.toml]", help="A claims file; without one, the product itself.")
+        Path | None, typer.Argument(metavar="CLAIMS.toml", help="A claims file; without one, the product itself.")
     ] = None,
     own: Annotated[bool, typer.Option("--own", help="Check the product's own mechanisms too.")] = False,
     only: Annotated[
@@ -140,7 +140,11 @@ def verify(
     html_file: HtmlFile = None,
     junit_file: JunitFile = None,
 ) -> None:
-    """Verify the privacy claims of a claims file, or of this product."""
+    """Verify the privacy claims of a claims file, or of this product.
+
+    Exit codes: 0 every claim holds (to the stated power), 1 a claim is refuted, 2 wrong input, or a claim could not be
+    checked, 3 inconclusive under --strict, 130 interrupted.
+    """
     files = _Files(json_file, html_file, junit_file)
     with _bad_input():
         files.prepare()
@@ -197,7 +201,10 @@ def audit(
     html_file: HtmlFile = None,
     junit_file: JunitFile = None,
 ) -> None:
-    """Audit one mechanism: try to refute that it is (epsilon, delta)-DP."""
+    """Audit one mechanism: try to refute that it is (epsilon, delta)-DP.
+
+    Exit codes are those of verify.
+    """
     files = _Files(json_file, html_file, junit_file)
     with _bad_input():
         files.prepare()
