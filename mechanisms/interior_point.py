@@ -167,10 +167,10 @@ class InteriorPoint:
 
         Proof. The odds of success are ``sum_{q>0} c_q r**q / c_0``. All records at one rank: ``r**n / (N - 1)``.
         Otherwise ``c_0 <= N - 2``, and the sum is at least ``r**ceil(n/2) + r**floor(n/2)``, with equality for two
-        adjacent ranks of ceil(n/2) and floor(n/2) records: if the middle two order statistics (for odd n, the median
-        and any other value) differ, they supply these terms or more. If they agree on v, with L records below v, R
-        above, M = max(L, R) >= 1 and M < n/2, then v has score n - M and the value next to it on the fuller side has
-        score M; ``r**(n-M) + r**M`` is least for M nearest to n/2, by convexity.
+        adjacent ranks of ceil(n/2) and floor(n/2) records. For even n with different middle order statistics, these two
+        have scores of at least n/2. Else let v be the median, L records below it, R above, ``1 <= M = max(L, R) <=
+        floor(n/2)``: v has score n - M, the next value on the fuller side has score M, and ``r**(n-M) + r**M`` is least
+        for M nearest to n/2, by convexity.
         """
         n, others = check_int("records", records, lo=0), self.domain_size - 1
         if n == 0:

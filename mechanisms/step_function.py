@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -73,7 +74,8 @@ class StepFunction:
                 f"starts must ascend from 0 and stay below domain_size = {self.domain_size}, got {self.starts!r}"
             )
         for position, value in enumerate(self.values):
-            check_int(f"values[{position}]", value)
+            if type(value) is not int:
+                check_int(f"values[{position}]", value)
 
     @classmethod
     def from_values(cls, values: Sequence[int]) -> StepFunction:
@@ -194,12 +196,12 @@ def threshold_agreement(domain_size: int, sample: Sample) -> StepFunction:
     quasi-concave with maximum len(sample) if some threshold labels all records as given; else it need not be.
     """
     points, labels = split_sample(sample)
-    changes: dict[int, int] = {}
+    changes: defaultdict[int, int] = defaultdict(int)
     for position, (point, label) in enumerate(zip(points, labels, strict=True)):
-        after = max(0, check_int(f"points[{position}]", point) + 1)
-        changes[after] = changes.get(after, 0) + (-1 if label else 1)
-    base = sum(labels)
-    return StepFunction.from_changes(domain_size, base, changes)
+        if type(point) is not int:
+            point = check_int(f"points[{position}]", point)
+        changes[max(0, point + 1)] += -1 if label else 1
+    return StepFunction.from_changes(domain_size, sum(labels), changes)
 
 
 def sorted_ranks(domain_size: int, points: Sequence[int]) -> list[int]:
