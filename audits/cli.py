@@ -24,7 +24,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from accounting import Ledger, check_epsilon, check_probability, relation_name
+from accounting import check_epsilon, check_probability, relation_name
 from audits.claims_file import (
     ClaimSpec,
     check_confidence,
@@ -40,7 +40,8 @@ from audits.loading import one_paragraph, split_target
 from audits.neighbours import from_config
 from audits.pages import verification_page
 from audits.progress import reporter_for
-from audits.reports import default_deltas, ledger_json, show_ledger
+from audits.report_command import planned, saved, show_plan
+from audits.reports import show_ledger
 from audits.runs import Settings, choose, own_entries, run
 from audits.tables import show_errors, show_mechanisms, show_run
 from audits.verification import EXIT_INTERRUPTED, VerificationRun
@@ -142,8 +143,9 @@ def verify(
 ) -> None:
     """Verify the privacy claims of a claims file, or of this product.
 
-    Exit codes: 0 every claim holds (to the stated power), 1 a claim is refuted, 2 wrong input, or a claim could not be
-    checked, 3 inconclusive under --strict, 130 interrupted.
+    Exit codes: 0 every claim holds (to the stated power), 1 one is refuted,
+    2 wrong input, or a claim could not be checked, 3 inconclusive (--strict),
+    130 interrupted.
     """
     files = _Files(json_file, html_file, junit_file)
     with _bad_input():
@@ -235,24 +237,75 @@ def audit(
 
 @app.command()
 def report(
-    ledger_file: Annotated[Path, typer.Argument(metavar="LEDGER.json", help="A ledger, as Ledger.save wrote it.")],
+    ledger_file: Annotated[
+        Path | None, typer.Argument(metavar="[LEDGER.json]", help="A ledger, as Ledger.save or a LedgerStore wrote it.")
+    ] = None,
     deltas: Annotated[
         list[float] | None,
         typer.Option("--delta", metavar="D", help="Report epsilon at this delta; may be repeated; else the budget's."),
     ] = None,
+    plan: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead of a ledger, a plan: carry-forward.")
+    ] = None,
+    components: Annotated[int | None, typer.Option(metavar="K", help="Plan: how many components.")] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Plan: the target, with one --delta.")] = None,
+    records: Annotated[int | None, typer.Option(metavar="N", help="Plan: the largest sample for N records.")] = None,
+    active_sample: Annotated[
+        int | None, typer.Option("--active-sample", metavar="M", help="Plan: the fewest records for a sample of M.")
+    ] = None,
+    oracle_epsilon: Annotated[
+        float | None, typer.Option("--oracle-epsilon", metavar="EA", help="Plan: eps_A of the oracles; else chosen.")
+    ] = None,
+    label_boost_epsilon: Annotated[
+        float | None, typer.Option("--label-boost-epsilon", metavar="ELB", help="Plan: eps_LB; else chosen.")
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Plan: paper, tight or star (the default).")
+    ] = None,
+    oracle: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Plan: the oracles are approximate or bounded-range."),
+    ] = None,
     json_file: JsonFile = None,
+    html_file: HtmlFile = None,
+    markdown_file: Annotated[
+        Path | None, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown.")
+    ] = None,
 ) -> None:
-    """Report what a ledger's charges add up to."""
+    """Report what a ledger's charges add up to, or what a plan would cost."""
+    options = {
+        "components": components,
+        "epsilon": epsilon,
+        "records": records,
+        "active_sample": active_sample,
+        "oracle_epsilon": oracle_epsilon,
+        "label_boost_epsilon": label_boost_epsilon,
+        "variant": variant,
+        "oracle": oracle,
+    }
     with _bad_input():
-        _Files(json_file).prepare()
-        ledger = Ledger.load(ledger_file)
-        wanted = tuple(check_probability("--delta", delta) for delta in deltas or ()) or default_deltas(ledger)
-        if not wanted:
-            raise ValueError(f"--delta is needed: the ledger {ledger_file} has no budget that would name one")
-    if json_file is not None:
-        _write_json(json_file, ledger_json(ledger, wanted))
+        _Files(json_file, html_file, markdown_file).prepare()
+        if (ledger_file is None) == (plan is None):
+            raise ValueError("give either a ledger file or --plan")
+        if plan is None:
+            extra = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+            if extra:
+                raise ValueError(f"{', '.join(extra)} goes with --plan, not with a ledger file")
+        subject = (
+            saved(ledger_file, deltas or ())
+            if ledger_file is not None
+            else planned(plan or "", deltas or (), **options)
+        )
+        if json_file is not None:
+            _write_json(json_file, subject.document())
+        if html_file is not None:
+            write_text(html_file, subject.html())
+        if markdown_file is not None:
+            write_text(markdown_file, subject.markdown())
     if json_file is None or not _is_stdout(json_file):
-        show_ledger(_Output(), ledger, wanted)
+        if subject.plan is not None:
+            show_plan(_Output(), subject.plan)
+        show_ledger(_Output(), subject.ledger, subject.deltas)
 
 
 @app.command()
