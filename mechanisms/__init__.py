@@ -22,6 +22,7 @@ from mechanisms.block_bound import (
     smallest_block,
     vc_growth,
 )
+from mechanisms.boolean_class import BooleanClass, BooleanConcept
 from mechanisms.catalogue import register_all
 from mechanisms.concepts import (
     Concept,
@@ -36,6 +37,7 @@ from mechanisms.exponential import ExponentialMechanism, rational_base
 from mechanisms.finite_class import FiniteClass
 from mechanisms.halfspaces import Halfspace, Halfspaces
 from mechanisms.interior_point import InteriorPoint, InteriorPointMechanism, OverDomain, RankedDomain, SortedDomain
+from mechanisms.intervals import Interval, Intervals
 from mechanisms.ip_concave import IPConcave, IPConcavePlan, block_maximiser, plan_ip_concave
 from mechanisms.label_boost import (
     PAPER_EPSILON,
@@ -48,10 +50,22 @@ from mechanisms.label_boost import (
     labelled_claim,
     unlabelled_claim,
 )
+from mechanisms.labelling_catalogue import register_labellings
+from mechanisms.lb_star import (
+    StarPublicRelease,
+    StarRelease,
+    best_levels,
+    lb_star,
+    star_labelled_claim,
+    star_law,
+    star_unlabelled_claim,
+)
 from mechanisms.macro_block import InitialBlock, MacroBlock
 from mechanisms.noise import BoundedGeometricCount, RandomizedResponse
 from mechanisms.oracles import ComponentOracle, ExponentialOracle
 from mechanisms.quasi_concave import QuasiConcaveTreeChoose, StepSelection, TotalExtension
+from mechanisms.rectangles import Rectangle, Rectangles
+from mechanisms.relabel import PAPER_EPSILON_RELABEL, RelabelRelease, relabel, relabel_claim
 from mechanisms.reorder_slice import ReorderSliceChoose, plan_reorder_slice
 from mechanisms.reservoirs import AmplifiedReservoir, paper_amplification, partition, sample_records
 from mechanisms.rounds import CarryForwardRound
@@ -63,16 +77,20 @@ from mechanisms.thresholds import Thresholds
 from mechanisms.tree_choose import TreeChoose, choose_interior_point
 
 register_all()
+register_labellings()
 register_selections()
 
 __all__ = [
     "PAPER_EPSILON",
+    "PAPER_EPSILON_RELABEL",
     "AdaptedMechanism",
     "AddOrRemoveOne",
     "AmplifiedReservoir",
     "AuditCase",
     "BasisBound",
     "BlockBound",
+    "BooleanClass",
+    "BooleanConcept",
     "Boosted",
     "BoundedGeometricCount",
     "CarrierRelease",
@@ -94,6 +112,8 @@ __all__ = [
     "InitialBlock",
     "InteriorPoint",
     "InteriorPointMechanism",
+    "Interval",
+    "Intervals",
     "Law",
     "LevelOracle",
     "MacroBlock",
@@ -106,11 +126,16 @@ __all__ = [
     "QuasiConcaveTreeChoose",
     "RandomizedResponse",
     "RankedDomain",
+    "Rectangle",
+    "Rectangles",
     "Registration",
+    "RelabelRelease",
     "ReorderSliceChoose",
     "ReplaceOne",
     "SliceParameters",
     "SortedDomain",
+    "StarPublicRelease",
+    "StarRelease",
     "StepFunction",
     "StepSelection",
     "Thresholds",
@@ -119,6 +144,7 @@ __all__ = [
     "are_neighbours",
     "as_mechanism",
     "best_agreement",
+    "best_levels",
     "block_maximiser",
     "carrier_law",
     "check_law",
@@ -134,6 +160,7 @@ __all__ = [
     "label_boost",
     "label_boost_law",
     "labelled_claim",
+    "lb_star",
     "paper_amplification",
     "partition",
     "plan_ip_concave",
@@ -142,8 +169,13 @@ __all__ = [
     "rational_base",
     "register",
     "registered",
+    "relabel",
+    "relabel_claim",
     "sample_records",
     "smallest_block",
+    "star_labelled_claim",
+    "star_law",
+    "star_unlabelled_claim",
     "threshold_agreement",
     "unlabelled_claim",
     "vc_growth",

@@ -18,7 +18,7 @@ from mechanisms.concepts import is_realizable
 from mechanisms.datasets import AddOrRemoveOne, Domain, ExplicitPairs, ReplaceOne
 from mechanisms.exponential import ExponentialMechanism
 from mechanisms.finite_class import FiniteClass
-from mechanisms.label_boost import PAPER_EPSILON, CarrierRelease, PublicLabelRelease
+from mechanisms.label_boost import PAPER_EPSILON, CarrierRelease
 from mechanisms.macro_block import InitialBlock, MacroBlock
 from mechanisms.noise import BoundedGeometricCount, RandomizedResponse
 from mechanisms.oracles import ExponentialOracle
@@ -26,7 +26,8 @@ from mechanisms.reservoirs import AmplifiedReservoir, paper_amplification
 from mechanisms.rounds import CarryForwardRound
 from mechanisms.thresholds import Thresholds
 
-_EPSILON_LB = 1.0  # the paper's
+EPSILON_LB = 1.0
+"""The paper's."""
 _EPSILON_A = 1.0
 
 
@@ -51,11 +52,13 @@ def eight_thresholds() -> Thresholds:
     return Thresholds(0, 7, radices=(2, 2, 2))
 
 
-def _records(points: Sequence[Any]) -> tuple[tuple[Any, int], ...]:
+def records_of(points: Sequence[Any]) -> tuple[tuple[Any, int], ...]:
+    """Each point with either label."""
     return tuple((point, label) for point in points for label in (0, 1))
 
 
-def _paper(case: str, mechanism: Any, domain: Domain, epsilon: float, source: str, **flags: bool) -> AuditCase:
+def published_case(case: str, mechanism: Any, domain: Domain, epsilon: float, source: str, **flags: bool) -> AuditCase:
+    """An audit of a mechanism's claim with the published (epsilon, 0) beside it."""
     return AuditCase(case, mechanism, mechanism.claim, domain, epsilon, 0.0, source, **flags)
 
 
@@ -82,60 +85,32 @@ def _exponential_cases() -> list[AuditCase]:
     ]
 
 
-def _label_boost_carrier_cases() -> list[AuditCase]:
-    line = CarrierRelease(Thresholds(0, 4), (1, 3), _EPSILON_LB)
-    affine = CarrierRelease(affine_class(), ((0, 1), (1, 1)), _EPSILON_LB)
-    squares = ReplaceOne(_records(affine_class().domain), 2)
-    many, many_pair = extremal.labelled_finite(1024, _EPSILON_LB)
-    heavy, heavy_pair = extremal.labelled_thresholds(24, _EPSILON_LB)
-    source = "Lemma 3.17"
-    return [
-        _paper("thresholds, three records", line, ReplaceOne(_records(range(4)), 3), PAPER_EPSILON, source),
-        _paper("affine functions, two records", affine, squares, PAPER_EPSILON, source),
-        _paper("1024 labellings, one split", many, many_pair, PAPER_EPSILON, source, extremal=True),
-        _paper("thresholds, one gap split", heavy, heavy_pair, PAPER_EPSILON, source, extremal=True),
-    ]
-
-
-def _label_boost_public_cases() -> list[AuditCase]:
-    line = PublicLabelRelease(Thresholds(0, 6), ((1, 0), (4, 1)), (2, 5), _EPSILON_LB)
-    square = monotone_class()
-    monotone = PublicLabelRelease(square, (((1, 1), 1),), ((0, 1),), _EPSILON_LB)
-    many, many_pair = extremal.unlabelled_finite(1024, _EPSILON_LB)
-    heavy, heavy_pair = extremal.unlabelled_thresholds(24, _EPSILON_LB)
-    source = "Lemma 3.14"
-    return [
-        _paper("thresholds, three points", line, ReplaceOne(range(7), 3), PAPER_EPSILON, source),
-        _paper("monotone functions, two points", monotone, ReplaceOne(square.domain, 2), PAPER_EPSILON, source),
-        _paper("1024 labellings, one split", many, many_pair, PAPER_EPSILON, source, extremal=True),
-        _paper("thresholds, one gap split", heavy, heavy_pair, PAPER_EPSILON, source, extremal=True),
-    ]
-
-
 def _round_cases() -> list[AuditCase]:
     thresholds = eight_thresholds()
     oracle = ExponentialOracle(thresholds, _EPSILON_A)
-    block = CarryForwardRound(thresholds, (), oracle, _EPSILON_LB, carrier=(2, 4))
-    everything = ReplaceOne(_records((1, 3, 5)), 3)
+    block = CarryForwardRound(thresholds, (), oracle, EPSILON_LB, carrier=(2, 4))
+    everything = ReplaceOne(records_of((1, 3, 5)), 3)
     realizable = ExplicitPairs(
         [pair for pair in everything.pairs() if all(is_realizable(thresholds, side) for side in pair)],
         Relation.REPLACE_ONE,
     )
     return [
-        _paper("thresholds, realizable samples", block, realizable, _EPSILON_A + PAPER_EPSILON, "Claim 6.3"),
+        published_case("thresholds, realizable samples", block, realizable, _EPSILON_A + PAPER_EPSILON, "Claim 6.3"),
     ]
 
 
 def _initial_cases() -> list[AuditCase]:
     thresholds, affine = eight_thresholds(), affine_class()
-    line = InitialBlock(thresholds, ExponentialOracle(thresholds, _EPSILON_A), _EPSILON_LB, carrier=(2, 5))
+    line = InitialBlock(thresholds, ExponentialOracle(thresholds, _EPSILON_A), EPSILON_LB, carrier=(2, 5))
     parity = InitialBlock(
-        affine, ExponentialOracle(affine, _EPSILON_A), _EPSILON_LB, reservoir=affine.domain[:3], carrier_size=2
+        affine, ExponentialOracle(affine, _EPSILON_A), EPSILON_LB, reservoir=affine.domain[:3], carrier_size=2
     )
     epsilon, source = _EPSILON_A + 2 * PAPER_EPSILON, "Lemma 6.4"
     return [
-        _paper("thresholds, three records", line, ReplaceOne(_records((1, 3, 6)), 3), epsilon, source),
-        _paper("affine functions, drawn carrier", parity, ReplaceOne(_records(affine.domain), 2), epsilon, source),
+        published_case("thresholds, three records", line, ReplaceOne(records_of((1, 3, 6)), 3), epsilon, source),
+        published_case(
+            "affine functions, drawn carrier", parity, ReplaceOne(records_of(affine.domain), 2), epsilon, source
+        ),
     ]
 
 
@@ -143,23 +118,23 @@ def _macro_block_cases() -> list[AuditCase]:
     thresholds, affine = eight_thresholds(), affine_class()
     by_digit = (ExponentialOracle(thresholds, _EPSILON_A),) * 2
     by_coefficient = (ExponentialOracle(affine, _EPSILON_A),) * 2
-    fixed = MacroBlock(thresholds, (), ((5, 1),), by_digit, _EPSILON_LB, carrier_size=3, next_carrier=(0, 1, 4))
-    drawn = MacroBlock(
-        thresholds, (), ((1, 0), (6, 1)), by_digit, _EPSILON_LB, carrier_size=2, next_reservoir=(1, 4, 5)
-    )
-    last = MacroBlock(thresholds, (1,), ((2, 0), (6, 1), (6, 1)), by_digit, _EPSILON_LB, carrier_size=2)
+    fixed = MacroBlock(thresholds, (), ((5, 1),), by_digit, EPSILON_LB, carrier_size=3, next_carrier=(0, 1, 4))
+    drawn = MacroBlock(thresholds, (), ((1, 0), (6, 1)), by_digit, EPSILON_LB, carrier_size=2, next_reservoir=(1, 4, 5))
+    last = MacroBlock(thresholds, (1,), ((2, 0), (6, 1), (6, 1)), by_digit, EPSILON_LB, carrier_size=2)
     state = (((0, 1), 1), ((1, 1), 0))
-    parity = MacroBlock(affine, (), state, by_coefficient, _EPSILON_LB, carrier_size=2, next_carrier=affine.domain[::2])
-    worst_last, worst_last_pair = extremal.last_macro_block(128, 16, _EPSILON_LB)
-    worst_inner, worst_inner_pair = extremal.inner_macro_block(32, 12, 32, _EPSILON_LB)
+    parity = MacroBlock(affine, (), state, by_coefficient, EPSILON_LB, carrier_size=2, next_carrier=affine.domain[::2])
+    worst_last, worst_last_pair = extremal.last_macro_block(128, 16, EPSILON_LB)
+    worst_inner, worst_inner_pair = extremal.inner_macro_block(32, 12, 32, EPSILON_LB)
     epsilon, source = _EPSILON_A + 2 * PAPER_EPSILON, "Lemma 6.2"
     return [
-        _paper("thresholds, fixed next carrier", fixed, ReplaceOne((2, 4, 5, 6), 3), epsilon, source),
-        _paper("thresholds, drawn next carrier", drawn, ReplaceOne((1, 3, 4, 6), 2), epsilon, source),
-        _paper("thresholds, last two components", last, ReplaceOne((2, 4, 5, 6, 7), 2), epsilon, source),
-        _paper("affine functions", parity, ReplaceOne(affine.domain, 2), epsilon, source),
-        _paper("last two components, worst oracle", worst_last, worst_last_pair, epsilon, source, extremal=True),
-        _paper("next carrier, worst oracle", worst_inner, worst_inner_pair, epsilon, source),
+        published_case("thresholds, fixed next carrier", fixed, ReplaceOne((2, 4, 5, 6), 3), epsilon, source),
+        published_case("thresholds, drawn next carrier", drawn, ReplaceOne((1, 3, 4, 6), 2), epsilon, source),
+        published_case("thresholds, last two components", last, ReplaceOne((2, 4, 5, 6, 7), 2), epsilon, source),
+        published_case("affine functions", parity, ReplaceOne(affine.domain, 2), epsilon, source),
+        published_case(
+            "last two components, worst oracle", worst_last, worst_last_pair, epsilon, source, extremal=True
+        ),
+        published_case("next carrier, worst oracle", worst_inner, worst_inner_pair, epsilon, source),
     ]
 
 
@@ -171,14 +146,14 @@ def _reservoir_cases() -> list[AuditCase]:
     ) -> None:
         amplified = AmplifiedReservoir(mechanism, reservoir_size=size, sample_size=sample, claim=mechanism.claim)
         epsilon, _ = paper_amplification(paper, 0.0, reservoir_size=size, sample_size=sample)
-        cases.append(_paper(label, amplified, ReplaceOne(values, size), epsilon, "Theorem 3.4", **flags))
+        cases.append(published_case(label, amplified, ReplaceOne(values, size), epsilon, "Theorem 3.4", **flags))
 
     thresholds = eight_thresholds()
     oracles = (ExponentialOracle(thresholds, _EPSILON_A),) * 2
-    block = MacroBlock(thresholds, (), ((1, 0), (6, 1)), oracles, _EPSILON_LB, carrier_size=2, next_carrier=(1, 4))
+    block = MacroBlock(thresholds, (), ((1, 0), (6, 1)), oracles, EPSILON_LB, carrier_size=2, next_carrier=(1, 4))
     add("macro-block on 2 of 4 points", block, 4, 2, (1, 3, 5), _EPSILON_A + 2 * PAPER_EPSILON)
-    release = CarrierRelease(Thresholds(0, 4), (1, 3), _EPSILON_LB)
-    add("LabelBoost on 2 of 4 records", release, 4, 2, _records((0, 2)), PAPER_EPSILON)
+    release = CarrierRelease(Thresholds(0, 4), (1, 3), EPSILON_LB)
+    add("LabelBoost on 2 of 4 records", release, 4, 2, records_of((0, 2)), PAPER_EPSILON)
     response = RandomizedResponse((0, 1, 2), 2.0)
     add("ordered randomized response on 2 of 3 records", response, 3, 2, (0, 1, 2), 2.0, extremal=True)
     add("randomized response on 1 of 5 records", response, 5, 1, (0, 1, 2), 2.0, extremal=True)
@@ -210,24 +185,6 @@ def register_all() -> None:
             None,
             "McSherry and Talwar (2007), Theorem 6; Dong, Durfee and Rogers (2020), Lemma 3.2",
             _exponential_cases,
-        ),
-        Registration(
-            "label-boost-carrier",
-            "LabelBoost of a private labelled sample; releases the labels of public points",
-            "2 ln(1+r)-bounded-range, r^2 <= e^eps_LB (paper: ln 4e at eps_LB = 1)",
-            replace,
-            None,
-            "Lemma 3.17, sharpened",
-            _label_boost_carrier_cases,
-        ),
-        Registration(
-            "label-boost-public",
-            "LabelBoost of a public sample over private unlabelled points; releases the labels of public points",
-            "ln 4-bounded-range for every eps_LB (paper: ln 4e at eps_LB = 1)",
-            replace,
-            None,
-            "Lemma 3.14, sharpened",
-            _label_boost_public_cases,
         ),
         Registration(
             "carry-forward-round",

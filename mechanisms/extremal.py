@@ -16,13 +16,16 @@ from dp_accounting import DpEvent
 
 from accounting import Relation, Trust, check_int
 from mechanisms.base import Law
+from mechanisms.boolean_class import BooleanClass
 from mechanisms.concepts import Sample
 from mechanisms.datasets import ExplicitPairs
 from mechanisms.exponential import ExponentialMechanism
 from mechanisms.finite_class import FiniteClass
 from mechanisms.label_boost import CarrierRelease, PublicLabelRelease
+from mechanisms.lb_star import StarPublicRelease, StarRelease
 from mechanisms.macro_block import MacroBlock
 from mechanisms.oracles import ExponentialOracle
+from mechanisms.relabel import RelabelRelease
 from mechanisms.thresholds import Thresholds
 
 _X, _X_PRIME = "x", "x'"
@@ -176,3 +179,41 @@ def _adversarial_block(
     oracles = ExponentialOracle(concept_class, epsilon), _AdversarialOracle(*choices, common, copies, copies, epsilon)
     block = MacroBlock(concept_class, (), (), oracles, epsilon, carrier_size=len(heavy) + 1, next_carrier=next_carrier)
     return block, ExplicitPairs([((*heavy, _X), (*heavy, _X_PRIME))], Relation.REPLACE_ONE)
+
+
+def star_labelled_finite(k: int, epsilon: float) -> tuple[StarRelease, ExplicitPairs]:
+    """LB* with one record, (x, 1) against (x, 0): x tells labelling 0 from the k - 1 others, ratio ``r (1 + (k-1) r) /
+    (k - 1 + r)``, in the limit ``r**2``.
+    """
+    check_int("k", k, lo=2)
+    common = tuple(range((k - 1).bit_length()))
+    rows = [(*(labelling >> position & 1 for position in common), int(labelling == 0)) for labelling in range(k)]
+    mechanism = StarRelease(FiniteClass((*common, _X), rows), common, epsilon)
+    return mechanism, ExplicitPairs([(((_X, 1),), ((_X, 0),))], Relation.REPLACE_ONE)
+
+
+def star_unlabelled_finite(k: int, epsilon: float) -> tuple[StarPublicRelease, ExplicitPairs]:
+    """LB* with one private point of the carrier, x against x', and no labelled record: ``2 (2k - 1) / (k + 1)``."""
+    concept_class, common = splitting_class(k)
+    pair = ((_X,), (_X_PRIME,))
+    return StarPublicRelease(concept_class, (), common, epsilon), ExplicitPairs([pair], Relation.REPLACE_ONE)
+
+
+def star_unlabelled_thresholds(copies: int, epsilon: float) -> tuple[StarPublicRelease, ExplicitPairs]:
+    """The same on a line, with the records and points of `unlabelled_thresholds`."""
+    mechanism = StarPublicRelease(_LINE, _heavy(copies), _LINE_COMMON, epsilon)
+    return mechanism, ExplicitPairs([((4,), (2,))], Relation.REPLACE_ONE)
+
+
+def relabelled_xor(k: int, copies: int, epsilon: float) -> tuple[RelabelRelease, ExplicitPairs]:
+    """ARelabel for the exclusive or of `splitting_class(k)` with itself; `copies` records with label 0 on each common
+    point, and (x, 1) against (x', 1).
+
+    A completion must repeat the labelling of the common points. Then labelling 0 keeps full agreement with (x, 1) for
+    either label of x, and the others lose it; with (x', 1) it is the other way round. The ratio tends to ``4 r**2``.
+    """
+    concept_class, common = splitting_class(k)
+    composed = BooleanClass((0, 1, 1, 0), (concept_class, concept_class))
+    heavy = tuple((point, 0) for point in common) * check_int("copies", copies, lo=1)
+    pair = ((*heavy, (_X, 1)), (*heavy, (_X_PRIME, 1)))
+    return RelabelRelease(composed, common, epsilon), ExplicitPairs([pair], Relation.REPLACE_ONE)

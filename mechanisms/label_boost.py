@@ -34,7 +34,7 @@ import numpy as np
 
 from accounting import Claim, Relation, Trust, check_fraction
 from mechanisms.base import Dataset
-from mechanisms.concepts import Concept, ConceptClass, Sample, check_points, split_sample
+from mechanisms.concepts import Concept, ConceptClass, Sample, TraceLevels, check_points, split_sample
 from mechanisms.exponential import integer_weights, log_width_up, rational_base, uniform_within
 from mechanisms.sampling import PowerSampler, check_rng
 
@@ -96,7 +96,16 @@ def draw_concepts(
 ) -> list[Concept]:
     """The concepts that `size` independent runs of LabelBoost choose; runs that choose the same share one object."""
     check_rng(rng)
-    levels = concept_class.levels(sample, carrier)
+    return draw_from(concept_class.levels(sample, carrier), epsilon, size, rng=rng)
+
+
+def draw_from(
+    levels: TraceLevels, epsilon: float | Fraction, size: int, *, rng: np.random.Generator | None
+) -> list[Concept]:
+    """The concepts of `size` independent draws with probability proportional to ``r**score``: a level, then a uniform
+    member of it. Draws of the same member share one object.
+    """
+    check_rng(rng)
     drawn = PowerSampler(levels.scores, levels.counts, rational_base(epsilon)).draw_many(size, rng)
     within = uniform_within(drawn, levels.counts, rng)
     keys = list(zip(drawn.tolist(), within.tolist(), strict=True))

@@ -27,7 +27,7 @@ class Threshold:
         return int(point >= self.t)
 
     def labels(self, points: Sequence[Any]) -> tuple[int, ...]:
-        return tuple((_integers(points) >= self.t).astype(np.uint8).tolist())
+        return tuple((integer_points(points) >= self.t).astype(np.uint8).tolist())
 
 
 class Thresholds:
@@ -107,15 +107,35 @@ class Thresholds:
         return range((self.lo - self._start) // width, (self.hi - self._start) // width + 1)
 
     def traces(self, points: Sequence[Any]) -> Iterator[tuple[tuple[int, ...], Concept]]:
-        distinct = _sorted_distinct(_integers(points))
+        distinct = sorted_distinct(integer_points(points))
         for gap in range(*self._gaps(distinct)):
             concept = self._representative(distinct, gap)
             yield concept.labels(points), concept
 
     def levels(self, sample: Sample, carrier: Sequence[Any] = ()) -> ArrayLevels:
+        distinct, agreements, _ = self._agreements(sample, carrier)
+        first, end = self._gaps(distinct)
+        return ArrayLevels(agreements[first:end], lambda index: self._representative(distinct, first + index))
+
+    def best_levels(self, sample: Sample, carrier: Sequence[Any]) -> ArrayLevels:
+        """The dichotomies of the carrier, grouped by the best agreement with the sample among their extensions."""
+        distinct, agreements, carried = self._agreements(sample, carrier)
+        first, end = self._gaps(distinct)
+        # As many carrier points lie below gap g as among distinct[:g]; gaps with equally many share a dichotomy.
+        below = np.searchsorted(carried, np.arange(first, end))
+        order = np.lexsort((-agreements[first:end], below))
+        best = order[np.concatenate([[True], np.diff(below[order]) > 0])]
+        return ArrayLevels(
+            agreements[first:end][best], lambda index: self._representative(distinct, first + int(best[index]))
+        )
+
+    def _agreements(
+        self, sample: Sample, carrier: Sequence[Any]
+    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct points, the agreement of a threshold in each gap, the positions of the carrier's points."""
         points, labels = split_sample(sample)
-        xs, ys = _integers(points), np.array(labels, dtype=np.int64)
-        distinct = _sorted_distinct(np.concatenate([xs, _integers(carrier)]) if len(carrier) else xs)
+        xs, ts, ys = integer_points(points), integer_points(carrier), np.array(labels, dtype=np.int64)
+        distinct = sorted_distinct(np.concatenate([xs, ts]) if len(ts) else xs)
         # Looking up sorted points is several times faster: neighbours in the array are neighbours in memory.
         ones, zeros = (
             np.bincount(np.searchsorted(distinct, np.sort(xs[ys == label])), minlength=len(distinct))
@@ -123,8 +143,7 @@ class Thresholds:
         )
         # The threshold in gap g labels distinct[:g] with 0 and distinct[g:] with 1.
         agreements = np.concatenate([[0], np.cumsum(zeros - ones)]) + int(ones.sum())
-        first, end = self._gaps(distinct)
-        return ArrayLevels(agreements[first:end], lambda index: self._representative(distinct, first + index))
+        return distinct, agreements, np.searchsorted(distinct, sorted_distinct(ts)).astype(np.int64)
 
     def _gaps(self, distinct: NDArray[Any]) -> tuple[int, int]:
         """The range of g for which some threshold lies above exactly g of the points: it has no holes."""
@@ -134,16 +153,16 @@ class Thresholds:
         return Threshold(self.lo if gap == 0 else max(self.lo, int(distinct[gap - 1]) + 1))
 
 
-def _sorted_distinct(values: NDArray[Any]) -> NDArray[Any]:
+def sorted_distinct(values: NDArray[Any]) -> NDArray[Any]:
     """np.unique by sorting: its hash tables take a hundred times as long on a million integers."""
     ascending = np.sort(values)
     return ascending[np.concatenate([[True], ascending[1:] != ascending[:-1]])] if len(ascending) else ascending
 
 
-def _integers(points: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+def integer_points(points: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """The points as an array of int64, or of Python ints when one does not fit."""
     if isinstance(points, np.ndarray) and points.dtype.kind in "iu":
-        return points.astype(np.int64) if points.dtype != np.uint64 else _integers(points.tolist())
+        return points.astype(np.int64) if points.dtype != np.uint64 else integer_points(points.tolist())
     for point in points:
         if type(point) is not int and (isinstance(point, bool) or not isinstance(point, numbers.Integral)):
             raise ValueError(f"points must be integers, the domain of the class, got {point!r}")
