@@ -54,6 +54,7 @@ from accounting.paper_theorems import (
 )
 from accounting.profiles import PrivacyProfile
 from accounting.rationals import exp_bounds, log_bounds, round_down, round_up
+from accounting.report import Report, build_report
 from accounting.routes import Route, RouteOrderError, all_routes, all_routes_over, closed_form, tightest
 from accounting.statement import Marginal, Spending
 from accounting.store import LedgerStore, Ticket
@@ -103,6 +104,7 @@ __all__ = [
     "Relation",
     "RelationMismatchError",
     "RenyiFilter",
+    "Report",
     "Route",
     "RouteOrderError",
     "Spending",
@@ -119,6 +121,7 @@ __all__ = [
     "amplify",
     "base_for_amplified",
     "basic_composition",
+    "build_report",
     "calibrate",
     "check_epsilon",
     "check_event",

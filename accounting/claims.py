@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dp_accounting import DpEvent, NeighboringRelation
 
 from accounting._checks import check_relation, check_text, relation_name
+from accounting.describe import describe
 from accounting.events import ApproximateDpEvent, BoundedRangeDpEvent
 
 if TYPE_CHECKING:
@@ -111,14 +112,6 @@ class Claim:
 
     def statement(self) -> str:
         """The guarantee in one line, with its relation and its promise."""
-        match self.event:
-            case ApproximateDpEvent(epsilon=epsilon, delta=0.0):
-                what = f"{epsilon:.6g}-DP"
-            case ApproximateDpEvent(epsilon=epsilon, delta=delta):
-                what = f"({epsilon:.6g}, {delta:.3g})-DP"
-            case BoundedRangeDpEvent(eta=eta):
-                what = f"{eta:.6g}-bounded-range"
-            case _:
-                what = str(self.event)
+        what = describe(self.event)
         condition = f", promised: {self.promise}" if self.promise else ""
         return f"{what} under {relation_name(self.relation)}{condition}"

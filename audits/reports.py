@@ -1,10 +1,8 @@
-"""A ledger as text and as JSON, for ``dpledger report``."""
+"""A ledger in the terminal, for ``dpledger report``."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -12,42 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from accounting import Charge, Claim, Dataset, Ledger, event_to_json, relation_name
+from accounting import Charge, Claim, Dataset, Ledger, relation_name
 from audits.figures import counted, shown, shown_lower, shown_upper
-from audits.rendering import json_number
 from audits.tables import WIDE
-
-SCHEMA = 1
-_CURVE_POINTS = 33
-
-
-def default_deltas(ledger: Ledger) -> tuple[float, ...]:
-    """The delta of the ledger's budget, where it has one: the only delta that a ledger names."""
-    return () if ledger.budget is None else (float(ledger.budget.delta),)
-
-
-def ledger_json(ledger: Ledger, deltas: Sequence[float]) -> dict[str, Any]:
-    """The ``--json`` file of INTERFACES; "totals" repeats the figures for each delta. All epsilons are upper bounds."""
-    totals = [_total_json(ledger, delta) for delta in deltas]
-    return {
-        "schema": SCHEMA,
-        "relation": relation_name(ledger.relation),
-        **totals[0],
-        "totals": totals,
-        "budget": None
-        if ledger.budget is None
-        else {"epsilon": float(ledger.budget.epsilon), "delta": float(ledger.budget.delta)},
-        "blocks": [_block_json(ledger, dataset, deltas[0]) for dataset in ledger.datasets],
-        "curve": [[json_number(epsilon), json_number(delta)] for epsilon, delta in curve(ledger, min(deltas))],
-    }
-
-
-def curve(ledger: Ledger, delta: float) -> list[tuple[float, float]]:
-    """(epsilon, delta) along the ledger's total profile, from epsilon 0 to where it falls to `delta`; upper bounds."""
-    end = ledger.epsilon(delta)
-    last = end if 0 < end < math.inf else 1.0
-    points = [last * step / (_CURVE_POINTS - 1) for step in range(_CURVE_POINTS)]
-    return [(epsilon, ledger.delta(epsilon)) for epsilon in points]
 
 
 def show_ledger(console: Console, ledger: Ledger, deltas: Sequence[float]) -> None:
@@ -132,39 +97,3 @@ def _depth(ledger: Ledger, dataset: Dataset) -> int:
     while name is not None:
         depth, name = depth + 1, parents[name]
     return depth
-
-
-def _total_json(ledger: Ledger, delta: float) -> dict[str, Any]:
-    return {
-        "delta": delta,
-        "epsilon": json_number(ledger.epsilon(delta)),
-        "routes": {
-            name: {"epsilon": json_number(route.epsilon), "bound": route.bound, "source": route.source}
-            for name, route in ledger.routes(delta).items()
-        },
-    }
-
-
-def _block_json(ledger: Ledger, dataset: Dataset, delta: float) -> dict[str, Any]:
-    return {
-        "name": dataset.name,
-        "parent": dataset.parent,
-        "records": dataset.size,
-        "epsilon": json_number(ledger.epsilon(delta, dataset=dataset.name)),
-        "charges": [_charge_json(charge) for charge in ledger.charges if charge.dataset == dataset.name],
-    }
-
-
-def _charge_json(charge: Charge) -> dict[str, Any]:
-    return {
-        "number": charge.number,
-        "label": charge.label,
-        "guarantee": _guarantee(charge),
-        "event": event_to_json(charge.event),
-        "count": charge.count,
-        "source": charge.source,
-        "promise": charge.promise,
-        "trust": charge.trust.name,
-        "release": charge.release,
-        "parameters": dict(charge.parameters),
-    }

@@ -255,6 +255,50 @@ def test_report_takes_the_budgets_delta_and_asks_for_one_where_there_is_none(led
     assert dpledger("report", bare, "--delta", 0).exit_code == 0
 
 
+def test_report_pages_of_a_ledger(ledger_file: Path, tmp_path: Path) -> None:
+    page, notes = tmp_path / "report.html", tmp_path / "report.md"
+    result = dpledger("report", ledger_file, "--html", page, "--markdown", notes)
+    assert result.exit_code == 0, result.output
+    assert "verified from the first of 4 entries to the last" in page.read_text(encoding="utf-8")
+    assert "| even | records | 5000 |" in notes.read_text(encoding="utf-8")
+
+
+def test_report_of_a_plan(tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    plan = ("--plan", "carry-forward", "--components", 3, "--epsilon", 1, "--oracle-epsilon", 0.5)
+    result = dpledger(
+        "report", *plan, "--label-boost-epsilon", 1, "--delta", 1e-6, "--active-sample", 500, "--json", out
+    )
+    assert result.exit_code == 0, result.output
+    document = json.loads(out.read_text(encoding="utf-8"))
+    assert document["plan"]["active_sample"] == 500
+    assert document["plan"]["records"] <= 23.75 * 500  # the known figure for k = 3 is 23.7, to one decimal
+    assert document["epsilon"] <= 1.0
+    assert sum(block["records"] for block in document["blocks"] if block["parent"]) == document["plan"]["records"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give either a ledger file or --plan"),
+        (("--plan", "sideways", "--delta", 1e-6), "--plan must be one of carry-forward"),
+        (("--plan", "carry-forward", "--delta", 1e-6, "--epsilon", 1), "--components is needed"),
+        (("--plan", "carry-forward", "--components", 3, "--epsilon", 1), "takes one --delta"),
+        (("--plan", "carry-forward", "--components", 3, "--epsilon", 1, "--delta", 1e-6, "--records", 9), "at least"),
+    ],
+)
+def test_report_of_a_plan_that_cannot_be(arguments: tuple[object, ...], said: str) -> None:
+    result = dpledger("report", *arguments)
+    assert result.exit_code == 2
+    assert said in one_line(result.stderr)
+
+
+def test_plan_options_do_not_go_with_a_ledger(ledger_file: Path) -> None:
+    result = dpledger("report", ledger_file, "--components", 3)
+    assert result.exit_code == 2
+    assert "--components goes with --plan" in one_line(result.stderr)
+
+
 @pytest.mark.parametrize(
     ("content", "said"), [("{", "bad.json"), ("{}", "bad.json"), (None, "No such file"), ("[1]", "bad.json")]
 )
