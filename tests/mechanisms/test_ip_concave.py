@@ -62,6 +62,12 @@ def test_the_law_is_that_of_all_permutations(blocks: int) -> None:
         assert mechanism.distribution(dataset[::-1]) == law
 
 
+def test_a_block_keeps_the_order_of_the_dataset() -> None:
+    """A rule that reads the order: one block gives its first record, whatever the permutation."""
+    mechanism = IPConcave(lambda block: block[0], InteriorPoint(SIZE, 40), 1)
+    assert mechanism.release_many((5, 0, 1, 2), 60, rng=np.random.default_rng(44)) == [5] * 60
+
+
 def test_draws_have_the_law() -> None:
     """8000 draws; false alarm 1e-6, and the shifted law is rejected."""
     mechanism = IPConcave(block_maximiser(quality), InteriorPoint(SIZE, 2), 3, rule_ignores_order=True)

@@ -122,7 +122,9 @@ def test_laws_and_privacy_on_all_quasi_concave_pairs(
         if max(abs(a - b) for a, b in zip(q, q2, strict=True)) == 1:
             worst = max(worst, sum(max(0.0, x - factor * p2_law.get(p, 0.0)) for p, x in p_law.items()))
     assert worst <= float(mechanism.delta) * (1 + 1e-9)
-    assert mechanism.delta <= delta
+    births = 2 * mechanism.depth - 1  # two candidates on each level but the root's, one leaf
+    assert mechanism.delta == births * mechanism.base ** (1 - mechanism.threshold) / mechanism.default_weight
+    assert mechanism.delta <= min(Fraction(delta), mechanism.base - 1)
     event = mechanism.claim.event
     assert isinstance(event, ApproximateDpEvent)
     assert mechanism.delta <= Fraction(event.delta)

@@ -223,6 +223,18 @@ def test_paths_and_branchings_are_the_definition() -> None:
             assert heavy_depths(ordered, depth) == [depths[i] for i in range(len(ordered))]
 
 
+def test_the_core_is_the_deepest() -> None:
+    """The slice of step 3 and the depths behind it, read off the definition of the list."""
+    mechanism = ReorderSliceChoose(8, SMALL)
+    for ordered in itertools.combinations_with_replacement(range(8), 4):
+        listed = listing(ordered, 3)
+        for length in range(5):
+            core, depths = mechanism._core(ordered, 3, length)
+            assert core == [rank for _, rank in listed[:length]]
+            assert depths == sorted(level for level, _ in listed[length:])
+            assert not core or not depths or min(heavy_depths(ordered, 3)[ordered.index(x)] for x in core) >= depths[-1]
+
+
 @pytest.mark.parametrize(("size", "records", "levels"), [(4, 3, 1), (5, 2, 2), (8, 1, 1), (1, 2, 1)])
 def test_privacy_on_all_small_datasets(size: int, records: int, levels: int) -> None:
     mechanism = ReorderSliceChoose(size, SMALL, levels=levels)
