@@ -161,6 +161,18 @@ def test_cells_of_a_grid_by_eulers_formula() -> None:
         assert levels.counts == [len(points) + sum(q - 1 for q in through)]
 
 
+def test_counts_of_threshold_functions() -> None:
+    """Of one to three bits: 4, 14, 104 (OEIS A000609), wherever the cube lies; of n x n grids: A114146."""
+    for dimension, count in ((1, 4), (2, 14), (3, 104)):
+        for low, high in ((0, 1), (-1, 1), (2, 3)):
+            cube = list(itertools.product((low, high), repeat=dimension))
+            assert sum(Halfspaces(dimension, 3).levels((), cube).counts) == count
+    for size, count in ((2, 14), (3, 58), (4, 174), (5, 402)):
+        for start in (-2, 0):
+            square = list(itertools.product(range(start, start + size), repeat=2))
+            assert sum(Halfspaces(2, 4).levels((), square).counts) == count
+
+
 def test_one_dimension_is_two_directions_of_thresholds() -> None:
     points = [(x,) for x in (-5, -2, -2, 0, 1, 4)]
     rising = {z for z, _ in Thresholds(-6, 6).traces([x for (x,) in points])}
