@@ -22,7 +22,7 @@ from scipy import fft
 
 from accounting.convolution import Parts, common_step, simplify
 from accounting.cumulants import Cumulants, Window
-from accounting.pairs import MASS_ERROR, Array, Lattice, Nodes, connect_dots, discretise
+from accounting.pairs import MASS_ERROR, Array, Lattice, Nodes, connect_dots, discretise, node_over
 from accounting.transform import UNIT, Curve, deltas_from_masses, tilted_product
 
 NODES = 1 << 20
@@ -104,6 +104,8 @@ class Composer:
                     lo, hi = spans[0]
                     runs = [np.linspace(lo, hi, _COARSE) for lo, hi in spans if hi > lo]
                     losses = np.unique(np.concatenate([*runs, [lo, hi]])) if hi > lo else np.array([lo, lo + 1e-3])
+                # An atom at the largest loss may come out above it by rounding; what is past the last node is dropped.
+                losses = np.append(losses, losses[-1] + 1e-9 * max(abs(float(losses[-1])), 1e-300))
                 self._coarse.append((losses, connect_dots(pair, losses)[0]))
         return self._coarse
 
@@ -160,7 +162,8 @@ class Composer:
         for (pair, _), (losses, masses) in zip(self.parts, self.coarse, strict=True):
             atoms = pair.atoms()
             if atoms is not None:
-                around = np.unique(np.concatenate([np.floor(atoms / step), np.ceil(atoms / step)]))
+                top = [node_over(float(atoms[-1]), step)]
+                around = np.unique(np.concatenate([np.floor(atoms / step), np.ceil(atoms / step), top]))
                 nodes = around.astype(np.int64) if len(around) > 1 else None
                 found.append(discretise(pair, step, tail, nodes))
                 continue

@@ -110,6 +110,12 @@ def connect_dots(pair: Pair, losses: Array) -> tuple[Array, float]:
     return masses, cells.above
 
 
+def node_over(loss: float, step: float) -> int:
+    """A lattice node above `loss` by more than rounding: an atom there must not be lost, or count as infinite."""
+    node = math.ceil(loss / step)
+    return node if step * node > loss + 1e-12 * abs(loss) else node + 1
+
+
 def discretise(pair: Pair, step: float, tail: float, nodes: Nodes | None = None) -> Lattice:
     """Put `pair` on the lattice ``step * Z``, or on some of its nodes; the result dominates the pair.
 
@@ -117,8 +123,8 @@ def discretise(pair: Pair, step: float, tail: float, nodes: Nodes | None = None)
     """
     if nodes is None:
         lo, hi = pair.span(tail)
-        first, last = math.floor(lo / step), max(math.ceil(hi / step), math.floor(lo / step) + 1)
-        nodes = np.arange(first, last + 1, dtype=np.int64)
+        first = math.floor(lo / step)
+        nodes = np.arange(first, max(node_over(hi, step), first + 1) + 1, dtype=np.int64)
     masses, infinite = connect_dots(pair, step * nodes.astype(np.float64))
     return Lattice(step, nodes, masses, infinite)
 
