@@ -124,6 +124,45 @@ def open_dichotomies(points: list[Any], dimension: int, fixed: tuple[Any, ...]) 
     }
 
 
+def test_lines_of_both_orientations_and_concurrent_ones() -> None:
+    """Arrangements where sets of constraints hold on an edge or at a vertex only, which samples rarely have."""
+    rng = random.Random(44)
+    directions = [u for u in itertools.product((-1, 0, 1, 2), repeat=2) if any(u)]
+    thin = 0
+    for _ in range(250):
+        rows = list({(rng.choice(directions), rng.choice((-1, 0, 0, 1))) for _ in range(rng.randint(1, 5))})
+        size = len(rows)
+        gains = np.array([rng.randint(-2, 2) for _ in rows])
+        marks = 1 << np.arange(size)
+        constraints = arrangement.Constraints(
+            np.array([u for u, _ in rows]), np.array([b for _, b in rows]), gains, marks
+        )
+        expected: dict[bool, set[int]] = {}
+        for open_only in (False, True):
+            expected[open_only] = {
+                sum(1 << j for j, holds in enumerate(held) if holds)
+                for held in itertools.product((0, 1), repeat=size)
+                if is_feasible(
+                    [
+                        (tuple(Fraction(c if h else -c) for c in u), Fraction(b if h else -b), open_only or not h)
+                        for (u, b), h in zip(rows, held, strict=True)
+                    ],
+                    2,
+                )
+            }
+            found = arrangement.faces(constraints, open_only=open_only)
+            assert sorted(found.marks.tolist()) == sorted(expected[open_only])
+            assert arrangement.count_faces(constraints, open_only=open_only) == len(found.marks)
+            for face, mark in enumerate(found.marks.tolist()):
+                held_sum = sum(int(gain) for j, gain in enumerate(gains) if mark >> j & 1)
+                assert found.sums[face] == held_sum
+                a = found.witness(face)
+                holding = [u[0] * a[0] + u[1] * a[1] >= b for u, b in rows]
+                assert mark == sum(1 << j for j, holds in enumerate(holding) if holds)
+        thin += len(expected[False] - expected[True])
+    assert thin > 30
+
+
 @pytest.mark.slow
 def test_agreement_with_linear_programming() -> None:
     """The largest strict margin by scipy's HiGHS, on instances of every kind."""
