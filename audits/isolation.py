@@ -22,6 +22,7 @@ from pathlib import Path
 from audits.loading import one_paragraph
 from audits.worker import Answer, Beat, Ended, Stop, Task
 
+_START = "from audits import worker; worker.main()"
 _LAST_WORDS = 20
 _LAST_WORDS_SECONDS = 0.1
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -49,7 +50,7 @@ class Worker:
     def __post_init__(self) -> None:
         search = [entry or str(Path.cwd()) for entry in sys.path]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"import sys; sys.path[:] = {search!r}; from audits.worker import main; main()"],
+            [sys.executable, "-c", f"import sys; sys.path[:] = {search!r}; {_START}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

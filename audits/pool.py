@@ -180,7 +180,9 @@ class Pool:
                 end(active.index, Ending(answer, stopped=active.stopped, seconds=time.monotonic() - active.began))
             if isinstance(message, Ended):
                 self._idle.append(worker)
-            elif worker in self._idle:
+                continue
+            worker.dismiss()
+            if worker in self._idle:
                 self._idle.remove(worker)
 
     def _forgive_suspension(self) -> None:

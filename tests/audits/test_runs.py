@@ -178,6 +178,17 @@ def test_a_time_budget_ends_what_runs_and_starts_nothing_new(tmp_path: Path) -> 
     assert (run.exit_code(strict=False), run.exit_code(strict=True)) == (0, 3)
 
 
+def test_where_forks_are_not_safe_each_task_has_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_claims(
+        tmp_path / "claims.toml", ["Polluting", "fastidious", "kills_its_process"], head={"max_runs": 2000}
+    )
+    forked = verify(path, seed=7, jobs=2)
+    monkeypatch.setattr("audits.isolation._START", "from audits import worker; worker.FORKS = False; worker.main()")
+    started = verify(path, seed=7, jobs=2)
+    assert without_time(started) == without_time(forked)
+    assert [row.status for row in started.verdicts] == [Status.CONSISTENT, Status.CONSISTENT, Status.INCONCLUSIVE]
+
+
 class Killed(Exception):
     """Raised by a reporter, to see that nothing is left behind."""
 
