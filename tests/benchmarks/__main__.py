@@ -12,10 +12,10 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from tests.benchmarks import accounting
+from tests.benchmarks import accounting, audits
 from tests.benchmarks.table import Row, Section, as_markdown
 
-SECTIONS: dict[str, Section] = {"accounting": accounting.SECTION}
+SECTIONS: dict[str, Section] = {"accounting": accounting.SECTION, "audits": audits.SECTION}
 TABLE = Path(__file__).with_name("results.md")
 
 
