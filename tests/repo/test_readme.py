@@ -45,7 +45,12 @@ def test_a_command_in_the_readme_is_accepted(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["dpledger bake", "dpledger verify --cake", "dpledger report", "dpledger audit noisy.py:f --epsilon cake"],
+    [
+        "dpledger bake",
+        "dpledger verify --cake",
+        "dpledger report --delta cake",
+        "dpledger audit noisy.py:f --epsilon cake",
+    ],
 )
 def test_a_command_that_does_not_exist_is_seen(command: str) -> None:
     with pytest.raises(Exception, match=r"bake|cake|[Mm]issing|valid number"):
