@@ -20,6 +20,7 @@ Parts = tuple[tuple[Pair, int], ...]
 
 INNER_NODES = 1 << 13
 _TAIL = 1e-40
+_UNIT = 2.0**-53
 
 
 def simplify(parts: Parts) -> Parts:
@@ -119,7 +120,9 @@ def _power(lattice: Lattice, count: int) -> Lattice:
 def _convolve(a: Lattice, b: Lattice) -> Lattice:
     """Both on consecutive nodes, and so is the result."""
     infinite = a.infinite + b.infinite - a.infinite * b.infinite
-    masses = np.convolve(a.masses, b.masses)
+    # A mass is a sum of so many positive products; raising all by their largest rounding scales delta up with them.
+    terms = min(len(a.masses), len(b.masses))
+    masses = np.convolve(a.masses, b.masses) * (1 + 2 * terms * _UNIT)
     first = int(a.nodes[0] + b.nodes[0])
     return _trim(Lattice(a.step, np.arange(first, first + len(masses), dtype=np.int64), masses, infinite))
 
