@@ -55,7 +55,10 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
         yield "closest pair", row.worst_pair.describe()
     text = row_text(row)
     if text.effort != "-":
-        yield "how", f"{text.effort}, {text.seconds} s; rests on {text.trust}"
+        yield (
+            "how",
+            f"{row.method} audit: {text.effort.removeprefix('exact, ')}, {text.seconds} s; rests on {text.trust}",
+        )
     if text.stopped:
         yield "stopped", text.stopped
     if row.paper_source:

@@ -176,4 +176,4 @@ def _effort(row: Verdict) -> str:
     if not row.pairs_tried and not row.runs:
         return "-"
     pairs = counted(row.pairs_tried, "pair")
-    return f"{row.method}, {counted(row.runs, 'run')}, {pairs}" if row.runs else f"{row.method}, {pairs}"
+    return f"{counted(row.runs, 'run')}, {pairs}" if row.runs else f"{row.method}, {pairs}"

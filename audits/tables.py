@@ -34,7 +34,7 @@ def show_run(console: Console, run: VerificationRun) -> None:
     Errors are not here but on standard error (`show_errors`).
     """
     rows = [row_text(row) for row in run.verdicts]
-    console.print(verdict_table(rows, wide=console.width >= WIDE))
+    console.print(verdict_table(rows, width=console.width))
     console.print(Text("Numbers are epsilon in nats, followed by delta where it is not 0.", style="dim"))
     console.print()
     for word, title in (("REFUTED", "Refuted"), ("INCONCLUSIVE", "Inconclusive")):
@@ -58,14 +58,15 @@ def show_errors(console: Console, run: VerificationRun) -> None:
         console.print(Text(one_paragraph(row.error, 1200), style=STYLES["ERROR"]))
 
 
-def verdict_table(rows: Sequence[RowText], *, wide: bool) -> Table:
-    """One row a claim; the relation and the promise stand under its name where the table is narrow."""
+def verdict_table(rows: Sequence[RowText], *, width: int) -> Table:
+    """One row a claim; the relation stands under its name where there is no room for a column."""
+    wide = width >= WIDE
     with_paper = any(row.paper is not None for row in rows)
     with_power = any(row.catches != "-" for row in rows)
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, expand=False, show_edge=False, padding=(0, 2 if wide else 1, 0, 0)
     )
-    table.add_column("Claim", overflow="fold", ratio=None, min_width=18)
+    table.add_column("Claim", overflow="fold", min_width=32 if wide else 24 if width >= 80 else 16)
     if wide:
         table.add_column("Relation", no_wrap=True)
     if with_paper:
@@ -79,7 +80,6 @@ def verdict_table(rows: Sequence[RowText], *, wide: bool) -> Table:
     table.add_column("Verdict", no_wrap=True)
     if wide:
         table.add_column("How", overflow="fold")
-        table.add_column("s", justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*_cells(row, wide=wide, with_paper=with_paper, with_power=with_power))
     return table
@@ -124,7 +124,6 @@ def _cells(row: RowText, *, wide: bool, with_paper: bool, with_power: bool) -> I
     yield Text(row.word, style=STYLES[row.word])
     if wide:
         yield Text(row.effort)
-        yield row.seconds
 
 
 def _section(title: str, paragraphs: Sequence[Text], style: str) -> RenderableType:

@@ -118,7 +118,7 @@ def test_the_table_fits_and_says_every_verdict(width: int) -> None:
     assert "[bold]" in text  # the user's text is not markup
     assert "noisy count: it takes no rng" in flat
     assert "a note on the audit" not in flat
-    assert "noisy count: the run was interrupted before the audit was complete (sequential, 1,000,000 runs" in flat
+    assert "noisy count: the run was interrupted before the audit was complete (1,000,000 runs, 20 pairs)" in flat
 
 
 def test_numbers_stand_on_their_safe_side() -> None:

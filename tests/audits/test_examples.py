@@ -60,7 +60,7 @@ def test_the_claims_that_do_not_hold_are_refuted_with_a_witness() -> None:
 
 REPETITIONS = 200
 CONFIDENCE = 0.95
-SHORT = 4000
+SHORT = 1000
 
 
 def refutations(spec: ClaimSpec, times: int) -> int:
