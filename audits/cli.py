@@ -72,7 +72,10 @@ Confidence = Annotated[
     ),
 ]
 MaxRuns = Annotated[
-    int | None, typer.Option("--max-runs", metavar="N", help="Runs of a mechanism for one claim, at most.")
+    int | None,
+    typer.Option(
+        "--max-runs", metavar="N", help="Runs of a mechanism for one claim, at most; 200,000 if nothing sets it."
+    ),
 ]
 Timeout = Annotated[
     float | None,

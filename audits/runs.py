@@ -30,7 +30,7 @@ from audits.worker import Audit, AuditOwn, Load
 from mechanisms import AuditCase, Domain, as_mechanism, registered
 
 DEFAULT_CONFIDENCE = 0.95
-DEFAULT_MAX_RUNS = 1_000_000
+DEFAULT_MAX_RUNS = 200_000
 DEFAULT_TIMEOUT = 30.0
 _SEED_BITS = 53  # exact in JSON readers that have only doubles
 
