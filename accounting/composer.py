@@ -47,7 +47,8 @@ class Composer:
             count * math.log1p(-pair.infinite) if pair.infinite < 1 else -math.inf for pair, count in self.parts
         )
         single = len(self.parts) == 1 and self.parts[0][1] == 1
-        self.infinite = self.parts[0][0].infinite if single else min(1.0, -math.expm1(finite) * (1 + 2e-15))
+        joint = min(1.0, -math.expm1(finite) * (1 + 2e-15))
+        self.infinite = max(0.0, self.parts[0][0].infinite if single else joint)
         self.max_loss = _sum_up([(pair.max_loss, count) for pair, count in self.parts])
         self._curves: dict[tuple[float, float], Curve | None] = {}
         self._coarse: list[tuple[Array, Array]] | None = None
@@ -148,8 +149,9 @@ class Composer:
         steepest = self.cumulants.tilt_for(epsilon)
         # Connecting the dots adds about step^2 t (t + 1) / 12 to the exponent of a tilted moment, for each use.
         accurate = math.sqrt(12 * _GRID_ERROR / (self.uses * (steepest + 1) * (steepest + 2)))
-        wanted = max(accurate, (high - low) / self.nodes, reach / self.nodes)
-        return 2.0 ** min(math.ceil(math.log2(wanted)), math.floor(math.log2(max(high - low, 1e-300) / 64)))
+        target = min(accurate, (high - low) / 4096)
+        wanted = max(target, (high - low) / self.nodes, reach / self.nodes)
+        return 2.0 ** math.ceil(math.log2(wanted)) if wanted > 0 else 1.0
 
     def _lattices(self, step: float, tail: float, t: float) -> list[Lattice]:
         """Every pair on the lattice; where little tilted mass is left, on every second, fourth, ... node only.

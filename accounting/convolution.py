@@ -95,7 +95,7 @@ def composed_pair(parts: Parts, nodes: int = INNER_NODES) -> Pair:
         for pair, count in parts:
             lo, hi = pair.span(_TAIL)
             width += min(count, 40 * math.sqrt(count)) * (hi - lo)
-        step = width / nodes
+        step = width / nodes if width > 0 else 1.0
     total: Lattice | None = None
     for pair, count in parts:
         power = _power(discretise(pair, step, _TAIL), count)
@@ -119,7 +119,7 @@ def _power(lattice: Lattice, count: int) -> Lattice:
 
 def _convolve(a: Lattice, b: Lattice) -> Lattice:
     """Both on consecutive nodes, and so is the result."""
-    infinite = a.infinite + b.infinite - a.infinite * b.infinite
+    infinite = min(1.0, (a.infinite + b.infinite - a.infinite * b.infinite) * (1 + 4 * _UNIT))
     # A mass is a sum of so many positive products; raising all by their largest rounding scales delta up with them.
     terms = min(len(a.masses), len(b.masses))
     masses = np.convolve(a.masses, b.masses) * (1 + 2 * terms * _UNIT)

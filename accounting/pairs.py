@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from accounting.rationals import log_bounds
+from accounting.rationals import log_bounds, round_up
 
 Array = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int64]
@@ -178,42 +178,44 @@ def _arrays(pair: AtomicPair) -> tuple[Array, Array, Array]:
 
 
 class GridPair:
-    """A pair that is already on a lattice, such as the composition of the mechanisms inside a sampling step.
+    """The symmetric pair whose delta, at epsilon >= 0, is that of a lattice pair: a composition inside a sampling step.
 
-    Equal only to itself: it is made once for each sampling step and cached there.
+    Only the lattice's losses above 0 enter. They are mirrored, with P and Q exchanged, and what is left of the mass is
+    put at loss 0: a symmetric profile is fixed by its values at epsilon >= 0, and nothing is lost to the tiny P-masses
+    of very negative losses, whose Q-masses are large. Equal only to itself: it is made once for each composition.
     """
 
     def __init__(self, lattice: Lattice) -> None:
-        self.lattice = lattice
-        self._losses = lattice.losses
-        self._q = lattice.masses * np.exp(-self._losses)
-
-    @property
-    def infinite(self) -> float:
-        return self.lattice.infinite
+        up = lattice.nodes > 0
+        losses, p = lattice.losses[up], lattice.masses[up]
+        q = p * np.exp(-losses)
+        self.infinite = lattice.infinite
+        centre = max(0.0, 1.0 - math.fsum([float(p.sum()), float(q.sum()), self.infinite]))
+        self.losses = np.concatenate([-losses[::-1], [0.0], losses])
+        self.p = np.concatenate([q[::-1], [centre], p])
+        self.q = np.concatenate([p[::-1], [centre], q])
 
     @property
     def max_loss(self) -> float:
-        used = np.flatnonzero(self.lattice.masses)
-        return float(self._losses[used[-1]]) if len(used) else -math.inf
+        used = np.flatnonzero(self.p)
+        return float(self.losses[used[-1]]) if len(used) else -math.inf
 
     def span(self, tail: float) -> tuple[float, float]:
-        below = np.cumsum(self.lattice.masses)
-        above = np.cumsum(self.lattice.masses[::-1])[::-1]
-        lo = int(np.searchsorted(below, tail, side="right"))
+        above = np.cumsum(self.p[::-1])[::-1]
         hi = len(above) - 1 - int(np.searchsorted(above[::-1], tail, side="right"))
-        return float(self._losses[min(lo, len(below) - 1)]), float(self._losses[max(hi, 0)])
+        top = max(0.0, float(self.losses[max(hi, 0)]))
+        return -top, top
 
     def cells(self, edges: Array) -> Cells:
-        where = np.searchsorted(edges, self._losses, side="left")
+        where = np.searchsorted(edges, self.losses, side="left")
         n = len(edges) - 1
-        p = np.bincount(where, self.lattice.masses, minlength=n + 2).astype(np.float64)
-        q = np.bincount(where, self._q, minlength=n + 2).astype(np.float64)
+        p = np.bincount(where, self.p, minlength=n + 2).astype(np.float64)
+        q = np.bincount(where, self.q, minlength=n + 2).astype(np.float64)
         return Cells(p[1 : n + 1], q[1 : n + 1], float(p[0]), float(p[n + 1]) + self.infinite)
 
     def delta(self, epsilon: float) -> float:
-        over = self._losses > epsilon
-        tail = self.lattice.masses[over] * -np.expm1(epsilon - self._losses[over])
+        over = self.losses > epsilon
+        tail = self.p[over] * -np.expm1(epsilon - self.losses[over])
         return min(1.0, self.infinite + float(np.sum(tail)))
 
     def atoms(self) -> Array | None:
@@ -245,12 +247,13 @@ def symmetric_pair(upper: Sequence[Any], lower: Sequence[Any]) -> AtomicPair:
             losses.append(log_bounds(Fraction(nodes[i]))[1])
             q.append(float(change))
             p.append(float(change * nodes[i]))
-    centre = max(0.0, 1.0 - math.fsum([*p, *q, float(infinite)]))
+    infinite = round_up(Fraction(infinite))
+    centre = max(0.0, 1.0 - math.fsum([*p, *q, infinite]))
     return AtomicPair(
         (*(-loss for loss in reversed(losses)), 0.0, *losses),
         (*reversed(q), centre, *p),
         (*reversed(p), centre, *q),
-        float(infinite),
+        infinite,
     )
 
 

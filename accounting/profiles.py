@@ -27,6 +27,8 @@ from accounting.sampling import PoissonPair, WithoutReplacementPair
 
 _REPLACE = NeighboringRelation.REPLACE_ONE
 _ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
+# Less noise than this counts as none: its losses would leave the range of doubles.
+_LEAST_NOISE = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class PrivacyProfile:
         meant).
         """
         sigma = check_real("noise_multiplier", noise_multiplier, lo=0.0)
-        return cls._of(GaussianPair(1 / sigma)) if sigma > 0 else cls.unbounded()
+        return cls._of(GaussianPair(1 / sigma)) if sigma > _LEAST_NOISE else cls.unbounded()
 
     @classmethod
     def laplace(cls, noise_multiplier: float) -> PrivacyProfile:
@@ -85,7 +87,7 @@ class PrivacyProfile:
         meant).
         """
         scale = check_real("noise_multiplier", noise_multiplier, lo=0.0)
-        return cls._of(LaplacePair(1 / scale)) if scale > 0 else cls.unbounded()
+        return cls._of(LaplacePair(1 / scale)) if scale > _LEAST_NOISE else cls.unbounded()
 
     @classmethod
     def nothing(cls) -> PrivacyProfile:
@@ -175,8 +177,9 @@ class PrivacyProfile:
         if rate == 0:
             return PrivacyProfile(((),), _REPLACE)
         (parts,) = self._directions
-        pair = parts[0][0] if rate == 1 and len(parts) == 1 and parts[0][1] == 1 else None
-        return self._of(pair if pair is not None else WithoutReplacementPair(rate, parts), _REPLACE)
+        if rate == 1:
+            return PrivacyProfile((parts,), _REPLACE)
+        return self._of(WithoutReplacementPair(rate, parts), _REPLACE)
 
     def subsample_poisson(self, rate: float) -> PrivacyProfile:
         """The profile when each record enters the input independently with probability `rate`.
@@ -211,8 +214,8 @@ class PrivacyProfile:
     def delta(self, epsilon: float) -> float:
         """Upper bound of delta at a real epsilon in nats, negative too; in [0, 1]."""
         epsilon = check_real("epsilon", epsilon)
-        if epsilon < 0 and len(self._directions) == 1:
-            return min(1.0, -math.expm1(epsilon) + math.exp(epsilon) * self.delta(-epsilon))
+        if epsilon < 0:  # the two directions are each other's mirror images, so their maximum is symmetric
+            return min(1.0, (-math.expm1(epsilon) + math.exp(epsilon) * self.delta(-epsilon)) * (1 + 4e-16))
         return max(_composer(parts).delta(epsilon) for parts in self._directions)
 
     def epsilon(self, delta: float) -> float:

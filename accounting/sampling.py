@@ -15,6 +15,11 @@ from accounting.convolution import Parts, composed_pair
 from accounting.pairs import Array, Cells, Pair
 
 
+def _up(product: float) -> float:
+    """A product of two doubles, rounded up; 0 stays 0."""
+    return math.nextafter(product, math.inf) if product > 0 else 0.0
+
+
 def _mixed_loss(loss: float, rate: float) -> float:
     """ln(1 - rate + rate e^loss), without overflow."""
     if loss > 700:
@@ -50,7 +55,7 @@ class WithoutReplacementPair:
 
     @property
     def infinite(self) -> float:
-        return self.rate * self.base.infinite
+        return _up(self.rate * self.base.infinite)
 
     @property
     def max_loss(self) -> float:
@@ -114,7 +119,7 @@ class PoissonPair:
     @property
     def infinite(self) -> float:
         if self.removal:
-            return self.rate * self.base.infinite
+            return _up(self.rate * self.base.infinite)
         return self.base.infinite if self.rate == 1 else 0.0
 
     @property
@@ -126,7 +131,9 @@ class PoissonPair:
         return -_mixed_loss(-self.base.max_loss, self.rate)
 
     def span(self, tail: float) -> tuple[float, float]:
-        lo, hi = (_mixed_loss(loss, self.rate) for loss in self.base.span(tail))
+        # The base's losses end at the same distance on both sides: its P-mass ends above, its Q-mass below.
+        top = max(self.base.span(tail)[1], 0.0)
+        lo, hi = _mixed_loss(-top, self.rate), _mixed_loss(top, self.rate)
         if self.base.infinite > 0 and self.rate < 1:
             lo = math.log1p(-self.rate)
         return (lo, hi) if self.removal else (-hi, -lo)
@@ -143,9 +150,8 @@ class PoissonPair:
         """Masses of ((1 - rate) Q + rate P, Q) at losses up to edges[0], between the edges, and over the last one."""
         base = self.base.cells(np.concatenate([[-np.inf], _base_loss(edges, self.rate), [np.inf]]))
         upper, lower = self.rate * base.p + (1 - self.rate) * base.q, base.q.copy()
-        if (
-            self.base.infinite > 0 and self.rate < 1
-        ):  # The base's Q-only mass keeps (1 - rate) of itself in the mixture.
+        if self.base.infinite > 0 and self.rate < 1:
+            # The base's Q-only mass, as large as its P-only mass, keeps (1 - rate) of itself in the mixture.
             where = int(np.searchsorted(edges, math.log1p(-self.rate), side="left"))
             upper[where] += (1 - self.rate) * self.base.infinite
             lower[where] += self.base.infinite
