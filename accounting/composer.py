@@ -61,7 +61,8 @@ class Composer:
         if epsilon >= self.max_loss or self.infinite >= 1:
             return self.infinite
         if len(self.parts) == 1 and self.parts[0][1] == 1:
-            return min(1.0, self.infinite + _inflate(max(0.0, self.parts[0][0].delta(epsilon) - self.infinite), 1))
+            finite = max(0.0, self.parts[0][0].delta(epsilon) - self.infinite)
+            return min(1.0, (self.infinite + _inflate(finite, 1)) * (1 + 3e-16))
         curve = self._curve_at(epsilon)
         return self.quick_delta(epsilon) if curve is None else min(curve.delta(epsilon), self.quick_delta(epsilon))
 

@@ -99,7 +99,8 @@ class BoundedRangePair:
             return 0.0
         if epsilon <= -self.eta:
             return -math.expm1(epsilon)
-        return math.expm1((epsilon - self.eta) / 2) ** 2 / -math.expm1(-self.eta)
+        root = math.expm1((epsilon - self.eta) / 2)
+        return root / -math.expm1(-self.eta) * root
 
     def atoms(self) -> Array | None:
         return None
@@ -134,6 +135,12 @@ class GaussianPair:
         a, b = epsilon / self.mu - self.mu / 2, epsilon / self.mu + self.mu / 2
         # With Mills' ratio R, delta = phi(a) (R(a) - R(b)); erfcx keeps it finite and accurate far in the tail.
         root2 = math.sqrt(2)
+        if a > -5 and self.mu < 0.25:
+            # R' = z R - 1: integrating it over [a, b] avoids the difference of two nearly equal ratios.
+            nodes, weights = _RULES[1][1:]
+            z = (a + b) / 2 + self.mu / 2 * nodes
+            slope = 1 - z * math.sqrt(math.pi / 2) * special.erfcx(z / root2)
+            return max(0.0, math.exp(-a * a / 2) / math.sqrt(2 * math.pi) * self.mu / 2 * float(weights @ slope))
         if a > -5:
             mills = float(special.erfcx(a / root2)) - float(special.erfcx(b / root2))
             return max(0.0, math.exp(-a * a / 2) * mills / 2)

@@ -79,7 +79,7 @@ class PrivacyProfile:
         meant).
         """
         sigma = check_real("noise_multiplier", noise_multiplier, lo=0.0)
-        return cls._of(GaussianPair(1 / sigma)) if sigma > _LEAST_NOISE else cls.unbounded()
+        return cls._of(GaussianPair(_inverse_up(sigma))) if sigma > _LEAST_NOISE else cls.unbounded()
 
     @classmethod
     def laplace(cls, noise_multiplier: float) -> PrivacyProfile:
@@ -87,7 +87,7 @@ class PrivacyProfile:
         meant).
         """
         scale = check_real("noise_multiplier", noise_multiplier, lo=0.0)
-        return cls._of(LaplacePair(1 / scale)) if scale > _LEAST_NOISE else cls.unbounded()
+        return cls._of(LaplacePair(_inverse_up(scale))) if scale > _LEAST_NOISE else cls.unbounded()
 
     @classmethod
     def nothing(cls) -> PrivacyProfile:
@@ -253,6 +253,12 @@ class PrivacyProfile:
             delta = self.delta(float(epsilon))
             best = max(best, 1 - delta - math.exp(epsilon) * x, math.exp(-epsilon) * (1 - delta - x))
         return best
+
+
+def _inverse_up(x: float) -> float:
+    """1 / x, rounded up."""
+    near = 1 / x
+    return near if Fraction(near) * Fraction(x) >= 1 else math.nextafter(near, math.inf)
 
 
 @lru_cache(maxsize=512)
