@@ -125,7 +125,7 @@ class Composer:
         """
         if not self.parts or self.infinite >= 1:
             return self.infinite
-        rounding = min(4e-15 * self.uses, 700.0)
+        rounding = min(self.uses * (4e-15 + MASS_ERROR * (1 + self.cumulants.tilt_for(epsilon))), 700.0)
         return min(1.0, self.infinite + self.cumulants.delta_bound(epsilon) * math.exp(rounding) + 1e-30 * self.uses)
 
     def plan(self, epsilon: float) -> tuple[Window, float]:
@@ -170,10 +170,12 @@ class Composer:
                 nodes = around.astype(np.int64) if len(around) > 1 else None
                 found.append(discretise(pair, step, tail, nodes))
                 continue
-            weights = masses * np.exp(t * (losses - losses[np.argmax(masses)]))
+            with np.errstate(divide="ignore"):
+                logs = np.log(masses) + t * losses
+            weights = np.exp(logs - logs.max())
             above = np.cumsum(weights[::-1])[::-1] / weights.sum()
             below = np.cumsum(masses) / masses.sum()
-            with np.errstate(divide="ignore"):  # a mass that underflowed to 0 allows any spacing
+            with np.errstate(divide="ignore", over="ignore"):  # a mass that underflowed to 0 allows any spacing
                 rising, falling = np.sqrt(share / above), np.sqrt(share / below)
             nodes = sparse_nodes(losses, rising, falling, pair.span(tail), step)
             found.append(discretise(pair, step, tail, nodes))

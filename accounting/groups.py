@@ -44,7 +44,9 @@ def _group_pair(pair: Pair, size: int, event: DpEvent) -> Pair:
             if epsilon == 0:
                 return approximate_pair(0.0, min(1.0, size * pair.infinite))
             growth = math.expm1(size * epsilon) / math.expm1(epsilon) if size * epsilon < 700 else math.inf
-            return approximate_pair(size * epsilon, min(1.0, pair.infinite * growth) if pair.infinite else 0.0)
+            return approximate_pair(
+                size * epsilon, min(1.0, pair.infinite * growth * (1 + 4e-15)) if pair.infinite else 0.0
+            )
         case AtomicPair() if math.isfinite(pair.max_loss) and pair.infinite == 0:
             return approximate_pair(size * max(pair.max_loss, 0.0), 0.0)
         case _:

@@ -37,7 +37,7 @@ def randomized_response_pair(noise: float, buckets: int) -> AtomicPair:
     lie, truth = noise / buckets, 1 - noise + noise / buckets
     if lie == 0:
         return AtomicPair((0.0,), (0.0,), (0.0,), 1.0)
-    loss = math.log(truth / lie)
+    loss = math.log(truth / lie) * (1 + 4e-16)  # rounded up
     rest = max(0.0, 1 - truth - lie)
     return (
         AtomicPair((-loss, 0.0, loss), (lie, rest, truth), (truth, rest, lie)) if loss > 0 else approximate_pair(0, 0)
@@ -54,7 +54,7 @@ def discrete_laplace_pair(rate: float, shift: int) -> AtomicPair:
     for j in range(1, shift):
         losses.append(rate * (2 * j - shift))
         p.append(base * math.exp(-rate * (shift - j)))
-    losses.append(rate * shift)
+    losses.append(math.nextafter(rate * shift, math.inf))
     p.append(end)
     return AtomicPair(tuple(losses), tuple(p), tuple(reversed(p)))
 
@@ -88,9 +88,9 @@ class BoundedRangePair:
         cut = np.clip(edges, -self.eta, self.eta)
         width = np.diff(cut)
         scale = -math.expm1(-self.eta)
-        p = np.exp((cut[:-1] - self.eta) / 2) * np.expm1(width / 2) / scale
-        q = np.exp(-(cut[1:] + self.eta) / 2) * np.expm1(width / 2) / scale
-        below = math.exp(-self.eta) * math.expm1((cut[0] + self.eta) / 2) / scale
+        p = np.exp((cut[1:] - self.eta) / 2) * -np.expm1(-width / 2) / scale
+        q = np.exp(-(cut[:-1] + self.eta) / 2) * -np.expm1(-width / 2) / scale
+        below = math.exp((cut[0] - self.eta) / 2) * -math.expm1(-(cut[0] + self.eta) / 2) / scale
         above = -math.expm1((cut[-1] - self.eta) / 2) / scale
         return Cells(p, q, below, above)
 
@@ -200,11 +200,11 @@ class LaplacePair:
     def cells(self, edges: Array) -> Cells:
         s = self.shift
         cut = np.clip(edges, -s, s)
-        growth = np.expm1(np.diff(cut) / 2) / 2
-        p = np.exp((cut[:-1] - s) / 2) * growth
-        q = np.exp(-(cut[1:] + s) / 2) * growth
+        share = -np.expm1(-np.diff(cut) / 2) / 2
+        p = np.exp((cut[1:] - s) / 2) * share
+        q = np.exp(-(cut[:-1] + s) / 2) * share
         ends = AtomicPair((-s, s), (math.exp(-s) / 2, 0.5), (0.5, math.exp(-s) / 2)).cells(edges)
-        below = math.exp(-s) * math.expm1((cut[0] + s) / 2) / 2
+        below = math.exp((cut[0] - s) / 2) * -math.expm1(-(cut[0] + s) / 2) / 2
         above = -math.expm1((cut[-1] - s) / 2) / 2
         return Cells(p + ends.p, q + ends.q, below + ends.below, above + ends.above)
 

@@ -228,6 +228,10 @@ class PrivacyProfile:
         for composer in map(_composer, self._directions):
             if composer.quick_delta(worst) > delta and composer.delta(worst) > delta:
                 worst = max(worst, composer.epsilon(delta))
+        # What was read off one curve may round differently when it is asked of another.
+        nudge = 1e-14
+        while math.isfinite(worst) and self.delta(worst) > delta and nudge < 1e-3:
+            worst, nudge = worst * (1 + nudge) + 5e-324, 4 * nudge
         return worst
 
     def epsilon_bracket(self, delta: float) -> tuple[float, float]:

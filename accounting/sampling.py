@@ -59,7 +59,7 @@ class WithoutReplacementPair:
 
     @property
     def max_loss(self) -> float:
-        return max(0.0, _mixed_loss(self.base.max_loss, self.rate)) if self.base.max_loss > 0 else 0.0
+        return max(0.0, _mixed_loss(self.base.max_loss, self.rate) * (1 + 4e-16)) if self.base.max_loss > 0 else 0.0
 
     def span(self, tail: float) -> tuple[float, float]:
         hi = max(_mixed_loss(max(self.base.span(tail)[1], 0.0), self.rate), 1e-300)
@@ -125,10 +125,10 @@ class PoissonPair:
     @property
     def max_loss(self) -> float:
         if self.removal:
-            return _mixed_loss(self.base.max_loss, self.rate)
+            return _mixed_loss(self.base.max_loss, self.rate) * (1 + 4e-16)
         if self.rate < 1 and (self.base.infinite > 0 or math.isinf(self.base.max_loss)):
-            return -math.log1p(-self.rate)
-        return -_mixed_loss(-self.base.max_loss, self.rate)
+            return -math.log1p(-self.rate) * (1 + 4e-16)
+        return -_mixed_loss(-self.base.max_loss, self.rate) * (1 + 4e-16)
 
     def span(self, tail: float) -> tuple[float, float]:
         # The base's losses end at the same distance on both sides: its P-mass ends above, its Q-mass below.

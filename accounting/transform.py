@@ -38,9 +38,12 @@ class Curve:
         i = min(math.floor(x), len(self.deltas) - 1)
         if i + 1 >= len(self.deltas):
             return float(self.deltas[-1])
-        share = math.expm1((x - i) * self.step) / math.expm1(self.step)
+        # (e^{(x - i) step} - 1) / (e^step - 1), also for steps whose exponential overflows.
+        h = self.step
+        share = math.expm1(-(x - i) * h) / math.expm1(-h) * math.exp((x - i - 1) * h)
         low, high = float(self.deltas[i]), float(self.deltas[i + 1])
-        return low + (high - low) * min(max(share, 0.0), 1.0)
+        # The exponents are off by a few roundings of epsilon.
+        return (low + (high - low) * min(max(share, 0.0), 1.0)) * (1 + 1e-15 * (1 + abs(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon on the curve with bound at most delta; inf when the curve never gets there."""
@@ -52,7 +55,7 @@ class Curve:
             return self.step * self.first
         high, low = float(self.deltas[i - 1]), float(self.deltas[i])
         share = (high - delta) / (high - low)
-        inside = math.log1p(share * math.expm1(self.step)) / self.step
+        inside = 1 + math.log(max(math.exp(-self.step) - share * math.expm1(-self.step), 5e-324)) / self.step
         return self.step * (self.first + i - 1 + min(max(inside, 0.0), 1.0)) * (1 + 1e-14) + 1e-300
 
 

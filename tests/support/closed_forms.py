@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
+import numpy as np
+import numpy.typing as npt
 
 from tests.support.finite import Pair, Real, number
 
 _TWO = mp.mpf(2)
+
+Curve = Callable[[float], Real]
 
 
 def gaussian_delta(mu: float | Real, epsilon: float | Real) -> Real:
@@ -60,7 +65,8 @@ def homogeneous_delta(epsilon0: float, delta0: float, count: int, epsilon: float
         total += choose * (weight - lift * grow**losses)
         choose = choose * (count - losses) / (losses + 1)
         weight /= grow
-    return 1 - (1 - d0) ** count * (1 - total / (1 + grow) ** count)
+    finite = count * mp.log1p(-d0)
+    return -mp.expm1(finite) + mp.exp(finite) * total / (1 + grow) ** count
 
 
 def bounded_range_delta(eta: float, epsilon: float) -> Real:
@@ -122,17 +128,44 @@ def poisson_laplace_delta(shift: float, rate: float, epsilon: float, *, removal:
         return mixed - a * near if removal else near - a * mixed
 
     kinks = [mp.mpf(-80), mp.mpf(0), s, s + 80]
-    grid = [left + (right - left) * i / 40 for left, right in itertools.pairwise(kinks) for i in range(40)] + [
-        kinks[-1]
-    ]
+    grid = [left + (right - left) * i / 8 for left, right in itertools.pairwise(kinks) for i in range(8)] + [kinks[-1]]
     roots = [
         mp.findroot(gap, (left, right), solver="anderson", tol=1e-40)
         for left, right in itertools.pairwise(grid)
         if gap(left) * gap(right) < 0
     ]
-    ends = sorted([*kinks, *roots])
-    parts = [(left, right) for left, right in itertools.pairwise(ends) if gap((left + right) / 2) > 0]
-    return mp.fsum(mp.quad(gap, [left, right]) for left, right in parts if right > left)
+    pieces = itertools.pairwise(sorted({*grid, *roots}))
+    return mp.fsum(mp.quad(gap, [left, right]) for left, right in pieces if gap((left + right) / 2) > 0)
+
+
+def poisson_laplace_bracket(shift: float, rate: float, count: int, epsilon: float, cells: int) -> tuple[float, float]:
+    """(lower, upper) bounds of delta of `count` removal steps: x is cut into cells, each cell's loss is rounded down or
+    up to a grid, and probabilities are convolved directly.
+
+    The loss grows with x and is constant outside [0, shift].
+    """
+    edges = np.linspace(0.0, shift, cells + 1)
+    noise = np.diff(-np.expm1(-edges)) / 2  # mass of Laplace noise at 0 in each cell
+    shifted = np.diff(np.exp(edges - shift)) / 2
+    outside = np.array([math.exp(-shift) / 2, 0.5])  # of the shifted noise, below 0 and above shift
+    mixed = rate * np.concatenate([outside, shifted]) + (1 - rate) * np.concatenate([outside[::-1], noise])
+
+    def loss(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.log1p(rate * np.expm1(2 * x - shift))
+
+    ends = loss(np.array([0.0, shift]))
+    step = float(ends[1] - ends[0]) / cells
+    bounds = []
+    for left, rounded in ((edges[:-1], np.floor), (edges[1:], np.ceil)):
+        nodes = rounded(np.concatenate([ends, loss(left)]) / step).astype(int)
+        law = np.bincount(nodes - nodes.min(), mixed)
+        total = np.ones(1)
+        for _ in range(count):
+            total = np.convolve(total, law)
+        losses = step * (count * nodes.min() + np.arange(len(total)))
+        over = losses > epsilon
+        bounds.append(float(total[over] @ -np.expm1(epsilon - losses[over])))
+    return bounds[0], bounds[1]
 
 
 def renyi_divergence(pair: Pair, order: float) -> Real:

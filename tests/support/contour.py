@@ -94,17 +94,15 @@ def poisson_gaussian(mu: float, rate: float, *, removal: bool) -> Transform:
     return transform
 
 
-def poisson_laplace(shift: float, rate: float, *, removal: bool) -> Transform:
-    """Laplace noise: the ratio is constant outside [0, shift], and Gauss-Legendre covers the middle."""
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    x = shift * (nodes + 1) / 2
-    log_base = np.concatenate([[np.log(0.5), -shift + np.log(0.5)], -x - np.log(2) + np.log(weights * shift / 2)])
-    loss = np.concatenate([[-shift, shift], 2 * x - shift])
-    ratio = np.logaddexp(np.log1p(-rate), np.log(rate) + loss)
+def fixed_size_gaussian(mu: float, rate: float) -> Transform:
+    """One record of value +1 or -1, sampled with probability `rate` among zeros; noise of multiplier 1 / mu."""
+    step = min(0.1, 0.45 / mu)
+    x = np.arange(-40.0, 40.0 + mu, step)
+    log_base = -(x**2) / 2 - 0.5 * np.log(2 * np.pi) + np.log(step)
+    up, down = (np.logaddexp(np.log1p(-rate), np.log(rate) + side * mu * x - mu**2 / 2) for side in (1, -1))
 
     def transform(z: Complex) -> Complex:
-        power = (z + 1) if removal else -z
-        return np.concatenate([_log_sum(log_base + part[:, None] * ratio) for part in _blocks(power)])
+        return np.concatenate([_log_sum(log_base + up + part[:, None] * (up - down)) for part in _blocks(z)])
 
     return transform
 

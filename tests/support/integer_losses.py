@@ -51,7 +51,7 @@ class IntegerLoss:
         if -math.expm1(self.log_finite) > delta:
             return math.inf
         low, high = 0.0, float(self.unit) * (self.lowest + len(self.masses))
-        for _ in range(200):
+        for _ in range(50):
             middle = (low + high) / 2
             low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
         return high
