@@ -153,7 +153,7 @@ def deselecting(root: Path) -> list[str]:
         f"pyproject.toml: testpaths lacks {name}" for name in sorted({*LAYERS, "tests"} - {*options["testpaths"]})
     ]
     for path in python_files(root, ("tests",)):
-        hooks = ("collect_ignore", "pytest_collection_modifyitems", "pytest_ignore_collect")
+        hooks = ("collect_ignore", "items[:]", "pytest_deselected", "pytest_ignore_collect")
         words = ("importorskip", *(hooks if path.name == "conftest.py" else ()))
         if path.parent != root / "tests" / "repo":
             found += [f"{path.relative_to(root)}: {word}" for word in words if word in path.read_text(encoding="utf-8")]
