@@ -58,6 +58,8 @@ _SLACK = 1e-13
 _FLOOR = 1e-14
 """Estimated probabilities of 0 are moved here: no bet then stakes everything; the growth changes by about 1e-13."""
 _TINY = 1e-300
+LARGEST_EPSILON = 30.0
+"""Above it no bet is made: growth is at most ``2 log(1 + e^-epsilon)``, so no number of runs would do."""
 _ROOT_STEPS = 60
 _EDGE = 1e-9
 _NEWTON_STEPS = 60
@@ -101,7 +103,8 @@ def numeraire(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: npt.ArrayLike, del
     size = p_in.shape[-1]
     flat_p = np.broadcast_to(p_in, (*lead, size)).reshape(-1, size)
     flat_q = np.broadcast_to(q_in, (*lead, size)).reshape(-1, size)
-    c = np.exp(np.broadcast_to(np.asarray(epsilon, dtype=float), lead).reshape(-1))
+    eps = np.broadcast_to(np.asarray(epsilon, dtype=float), lead).reshape(-1)
+    c = np.exp(np.minimum(eps, LARGEST_EPSILON))
     d = np.broadcast_to(np.asarray(delta, dtype=float), lead).reshape(-1)
     if not (np.all(c >= 1.0) and np.all((d >= 0.0) & (d <= 1.0))):
         raise ValueError(f"epsilon must be >= 0 and delta in [0, 1], got {epsilon!r} and {delta!r}")
@@ -117,7 +120,7 @@ def numeraire(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: npt.ArrayLike, del
         dual[approximate] = _solve_approximate(flat_p[approximate], flat_q[approximate], c[approximate], d[approximate])
     a, b, dual = factors(dual, flat_p, flat_q, c, d)
     growth = np.sum(xlogy(flat_p, np.maximum(a, _TINY)) + xlogy(flat_q, np.maximum(b, _TINY)), axis=-1)
-    idle = ~(growth > 0.0)
+    idle = ~((growth > 0.0) & (eps <= LARGEST_EPSILON))
     a[idle] = b[idle] = 1.0
     dual[idle, :2] = 1.0
     growth[idle] = 0.0
@@ -165,21 +168,20 @@ def worst_null_mean(a: npt.ArrayLike, b: npt.ArrayLike, *, epsilon: float, delta
     c = float(np.exp(epsilon))
     top_a, top_b = float(first.max()), float(second.max())
     upper, lower = float((c * first + second).max()), float((first + c * second).max())
+    if delta == 0.0:
+        return (upper + lower) / (1.0 + c)
     corners = [
         (top_a, top_b),
         (top_a, max(upper - c * top_a, (lower - top_a) / c)),
         (max((upper - top_b) / c, lower - c * top_b), top_b),
     ]
+    values = [x + y + delta * (max(top_a - x, 0.0) + max(top_b - y, 0.0)) for x, y in corners]
     if c > 1.0:
-        corners.append(((c * upper - lower) / (c * c - 1.0), (c * lower - upper) / (c * c - 1.0)))
-    elif delta == 0.0:
-        return upper
-    feasible = [
-        (x, y)
-        for x, y in corners
-        if c * x + y >= upper - 1e-12 * abs(upper) and x + c * y >= lower - 1e-12 * abs(lower)
-    ]
-    return min(x + y + delta * (max(top_a - x, 0.0) + max(top_b - y, 0.0)) for x, y in feasible)
+        # The sum of the crossing's coordinates is kept apart: the coordinates themselves are unsure for c near 1.
+        total, gap = (upper + lower) / (1.0 + c), (upper - lower) / (c - 1.0)
+        x, y = 0.5 * (total + gap), 0.5 * (total - gap)
+        values.append(total + delta * (max(top_a - x, 0.0) + max(top_b - y, 0.0)))
+    return min(values)
 
 
 def _regions(p: Array, q: Array, c: Array, alpha: Array, beta: Array) -> tuple[npt.NDArray[np.bool_], ...]:
@@ -227,8 +229,8 @@ def _solve_approximate(p: Array, q: Array, c: Array, delta: Array) -> Array:
     """The case delta > 0: maximise ``growth - (alpha + beta + delta (lam + mu))`` by damped Newton steps.
 
     The objective is concave, once continuously differentiable, and piecewise smooth; its maximiser has budget 2. Each
-    problem has its own damping, raised until a step improves the objective; a step goes at most 0.9 of the way to
-    where a factor would vanish.
+    problem has its own damping, raised until a step improves the objective; steps are computed for c lam and c mu,
+    which are of the size of alpha and beta.
     """
     count = len(c)
     dual = np.tile([1.0, 1.0, 0.0, 0.0], (count, 1))
@@ -242,9 +244,11 @@ def _solve_approximate(p: Array, q: Array, c: Array, delta: Array) -> Array:
         free = np.ones_like(g, dtype=bool)
         free[:, 2:] = (z[:, 2:] > 0.0) | (g[:, 2:] > 0.0)
         pull = np.where(free, g, 0.0)
+        scale = np.stack([np.ones_like(active), np.ones_like(active), 1.0 / c[active], 1.0 / c[active]], axis=-1)
         matrix = np.where(free[:, :, None] & free[:, None, :], bend[active], 0.0)
+        matrix *= scale[:, :, None] * scale[:, None, :]
         matrix[:, range(4), range(4)] += damping[active, None] + np.where(free, 0.0, 1.0)
-        step = np.linalg.solve(matrix, pull[:, :, None])[:, :, 0]
+        step = scale * np.linalg.solve(matrix, (scale * pull)[:, :, None])[:, :, 0]
         going = np.sum(pull * step, axis=-1) > _GAIN
         active = active[going]
         if active.size == 0:

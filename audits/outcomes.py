@@ -4,10 +4,9 @@ A sequential test bets on categories. A map from outcomes to categories may be a
 the outcomes it is applied to are drawn, so a view learns only from the batches before. Three views:
 
 - `CellView`: a category for every outcome seen before (strings, tuples, small integers, ...), in no order;
-- `OrdinalView` (in `audits.scores`): real numbers by quantiles of the past, for continuous or many-valued outcomes,
-in order;
-- `ScoreView` (in `audits.scores`): vectors of numbers by the sum over coordinates of estimated log-likelihood ratios,
-  then as `OrdinalView`.
+- `OrdinalView` (`audits.scores`): real numbers in order, cut at quantiles of the past;
+- `ScoreView` (`audits.scores`): vectors of numbers by the sum over coordinates of estimated log-likelihood ratios, the
+  sums again in order and cut at quantiles.
 
 In each, category 0 is for what the view has no category for. Two outcomes are the same when they are equal as Python
 values: True is 1 is 1.0, and -0.0 is 0.0 (tell them apart in the mechanism if that is what you audit). Every NaN is
@@ -36,6 +35,7 @@ CELL_LIMIT = 512
 """Categories of a `CellView`; what comes later stays in category 0."""
 _FREE_CELLS = 16
 """So many first outcomes become categories at once; a later one when it is seen a second time."""
+_FEW_CELLS = 8
 _CANDIDATE_LIMIT = 4096
 _DENSE_RANGE = 1 << 16
 _SHOWN_OUTCOMES = 8
@@ -102,11 +102,13 @@ class Batch:
             return Counter(values)
         if values.ndim == 2:
             return Counter(map(_one_nan_each, map(tuple, values.tolist())))
-        if values.dtype.kind in "biu" and len(values):
-            whole = values.astype(np.int64) if values.dtype.kind == "b" else values
-            low, high = int(whole.min()), int(whole.max())
+        if values.dtype.kind == "b":
+            ones = int(np.count_nonzero(values))
+            return Counter({key: seen for key, seen in ((False, len(values) - ones), (True, ones)) if seen})
+        if values.dtype.kind in "iu" and len(values):
+            low, high = int(values.min()), int(values.max())
             if high - low < _DENSE_RANGE:
-                dense = np.bincount((whole - whole.dtype.type(low)).astype(np.int64))
+                dense = np.bincount((values - values.dtype.type(low)).astype(np.int64))
                 found = np.flatnonzero(dense)
                 return Counter(dict(zip((found + low).tolist(), dense[found].tolist(), strict=True)))
         keys, counts = np.unique(values, return_counts=True)
@@ -261,13 +263,19 @@ class CellView:
         """Events "estimated likelihood ratio above a threshold".
 
         The outcomes of one half of the batches are counted in the event if the other half ranks their category high
-        enough, so no outcome is evidence for an event that it helped to choose.
+        enough, so no outcome is evidence for an event that it helped to choose. Among few categories there is little to
+        choose, and all outcomes are counted.
         """
+        x, y = self.x, self.y
+        if len(x) <= _FEW_CELLS:
+            rank = _ratio(x, y)
+            threshold = np.unique(rank)
+            return Cuts(rank, threshold, _at_least(rank, x, threshold), _at_least(rank, y, threshold))
         (odd_x, odd_y), (even_x, even_y) = self.halves
         by_odd, by_even = _ratio(odd_x, odd_y), _ratio(even_x, even_y)
         threshold = np.unique(np.concatenate([by_odd, by_even]))
         return Cuts(
-            _ratio(self.x, self.y),
+            _ratio(x, y),
             threshold,
             _at_least(by_odd, even_x, threshold) + _at_least(by_even, odd_x, threshold),
             _at_least(by_odd, even_y, threshold) + _at_least(by_even, odd_y, threshold),

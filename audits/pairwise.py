@@ -108,13 +108,15 @@ class PairEvidence:
         assert self._early is not None
         all_differ = self.runs >= 2 and self._cells.distinct >= 2 * self.runs
         view: OrdinalView | None = None
-        if first.vectors is not None and second.vectors is not None:
-            if all_differ or self._cells.distinct > _MANY_VECTORS:
-                view = ScoreView(first.vectors.shape[1])
-        elif first.numbers is not None and second.numbers is not None:
-            fractional = any(np.any(found != np.floor(found)) for found in (first.numbers, second.numbers))
-            if (all_differ and fractional) or self._cells.distinct > _MANY_NUMBERS:
-                view = OrdinalView()
+        for one, other, many in (
+            (first.vectors, second.vectors, _MANY_VECTORS),
+            (first.numbers, second.numbers, _MANY_NUMBERS),
+        ):
+            if one is None or other is None:
+                continue
+            all_differ &= bool(np.any(one != np.floor(one)) and np.any(other != np.floor(other)))
+            if all_differ or self._cells.distinct > many:
+                view = OrdinalView() if one.ndim == 1 else ScoreView(one.shape[1])
         if view is not None:
             for xs, ys in self._early:
                 view.learn(xs, ys, (view.count(xs), view.count(ys)))
@@ -130,7 +132,7 @@ class PairEvidence:
             return None
         place = int(np.argmin(np.abs(self.epsilons - epsilon)))
         view = max(self._parts, key=lambda part: float(part.total[place])).view
-        members, on_first = best_event(view, float(np.exp(epsilon)), self.delta)
+        members, on_first = best_event(view, epsilon, self.delta)
         text, outcomes = view.describe(members)
         counted = int(view.x.sum())
         return FoundEvent(

@@ -17,6 +17,7 @@ HISTORY_LIMIT = 1 << 14
 _RELEARN_GROWTH = 1.2
 _DISTINCT_AS_BINS = 40
 _COORDINATE_BINS = 12
+_FOLDS = 4
 
 _TAIL_LEVELS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.04, 0.07)
 _LEVELS = np.array(
@@ -48,7 +49,7 @@ class OrdinalView:
         return rows
 
     def _retrain(self, first: Array, second: Array) -> tuple[Array, Array]:
-        """Learn `_rank` from the past; the ranks of the past outcomes, as if each had not been learned from."""
+        """Learn `_rank` from the past; the ranks of the past outcomes, as if they had not been learned from."""
         return first, second
 
     @property
@@ -89,7 +90,7 @@ class OrdinalView:
         return Cuts(rank, rank[1:], from_top(self.x)[1:], from_top(self.y)[1:])
 
     def describe(self, members: npt.NDArray[np.bool_]) -> tuple[str, tuple[Any, ...] | None]:
-        return _intervals("outcome", self.edges, self._occurred(members)), None
+        return _intervals("outcome", self.edges, self._occurred(members), "outcome is not a real number"), None
 
     def _occurred(self, members: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Without category 0 where it never occurred: then it is only a matter of words."""
@@ -111,7 +112,7 @@ def _edges(values: Array, levels: Array, distinct: int) -> Array:
     return np.asarray(chosen[chosen > ordered[0]])
 
 
-def _intervals(name: str, cuts: Array, members: npt.NDArray[np.bool_]) -> str:
+def _intervals(name: str, cuts: Array, members: npt.NDArray[np.bool_], otherwise: str) -> str:
     parts = []
     edges = [-math.inf, *cuts.tolist(), math.inf]
     start: float | None = None
@@ -122,13 +123,13 @@ def _intervals(name: str, cuts: Array, members: npt.NDArray[np.bool_]) -> str:
             parts.append(_interval(name, start, edges[place]))
             start = None
     if members[0]:
-        parts.append(f"{name} is undefined" if name == "score" else f"{name} is not a real number")
+        parts.append(otherwise)
     return " or ".join(parts) or "nothing"
 
 
 def _interval(name: str, low: float, high: float) -> str:
     if math.isinf(low) and math.isinf(high):
-        return f"{name} is a real number"
+        return f"any {name}"
     if math.isinf(low):
         return f"{name} < {high:.6g}"
     return f"{name} >= {low:.6g}" if math.isinf(high) else f"{low:.6g} <= {name} < {high:.6g}"
@@ -138,9 +139,11 @@ class ScoreView(OrdinalView):
     """Vectors of `width` numbers by a learned score, the sum over coordinates of shrunken log-likelihood ratios.
 
     Each coordinate is cut at quantiles of the past (NaN apart), and a bin in which x outcomes of M(D) and y of M(D')
-    fell gets ``log((x + 1)/(y + 1)) n/(n + 4)`` with n = x + y. A past outcome is scored with itself left out, so the
-    past counts of the score's categories are as honest as those of outcomes yet to come. Category 0 is for other
-    outcomes.
+    fell gets ``log((x + 1)/(y + 1)) n/(n + 4)`` with n = x + y. Past outcomes are scored by ratios learned from the
+    other folds of the past, so that the counts of the score's categories are as honest as those of outcomes yet to
+    come. (Leaving out
+    each outcome alone would not do: it shifts equal outcomes of the two sides apart, systematically.) Category 0 is for
+    other outcomes.
     """
 
     def __init__(self, width: int) -> None:
@@ -192,19 +195,26 @@ class ScoreView(OrdinalView):
         ]
         places = self._places(first), self._places(second)
         size = 2 + max(map(len, self._coordinate_edges))
-        x, y = (
-            np.stack([np.bincount(side[:, column], minlength=size) for column in range(self.width)]).astype(float)
-            for side in places
-        )
-        self._table = _log_ratio(x, y)
-        without = _log_ratio(np.maximum(x - 1.0, 0.0), y), _log_ratio(x, np.maximum(y - 1.0, 0.0))
-        return self._score(places[0], without[0]), self._score(places[1], without[1])
+        self._table = _log_ratio(*(_bin_counts(side, size) for side in places))
+        scores = np.empty(len(first)), np.empty(len(second))
+        folds = min(_FOLDS, len(first))
+        for fold in range(folds):
+            inside = np.arange(len(first)) % folds == fold
+            table = _log_ratio(*(_bin_counts(side[~inside], size) for side in places))
+            for score, side in zip(scores, places, strict=True):
+                score[inside] = self._score(side[inside], table)
+        return scores
 
     def describe(self, members: npt.NDArray[np.bool_]) -> tuple[str, tuple[Any, ...] | None]:
         weights = np.ptp(self._table[:, 1:], axis=1)
         heaviest = ", ".join(str(place) for place in np.argsort(-weights, kind="stable")[: min(3, self.width)])
-        event = _intervals("score", self.edges, self._occurred(members))
+        event = _intervals("score", self.edges, self._occurred(members), "no score")
         return f"{event}, for a score learned from the runs (coordinates {heaviest} weigh most)", None
+
+
+def _bin_counts(places: npt.NDArray[np.int64], size: int) -> Array:
+    """How often each bin of each coordinate occurs, shape (width, size)."""
+    return np.stack([np.bincount(column, minlength=size) for column in places.T]).astype(float)
 
 
 def _log_ratio(x: Array, y: Array) -> Array:

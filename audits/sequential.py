@@ -40,7 +40,7 @@ from mechanisms import AdaptedMechanism, Domain, Pair
 
 PROFILE_DELTA = 0.01
 """A claim given as a privacy profile is tested at this delta: violations at smaller ones take far more runs to see."""
-_GROWTH_OF_ONE = 1 / 16
+_GROWTH_OF_ONE = 1 / 25
 _GROWTH_OF_MANY = 1 / 6
 _LARGEST_BATCH = 1 << 17
 _PORTION = 256
@@ -226,20 +226,25 @@ class _Audit:
         return True
 
     @property
-    def _best(self) -> int:
-        """Of the pairs that were run, the one that contributes most wealth."""
-        return max(self.arms, key=lambda place: float(self._wealth[place, self._place]))
+    def _tried(self) -> list[int]:
+        """The pairs that were run."""
+        return [place for place, arm in self.arms.items() if arm.evidence.runs]
+
+    @property
+    def _richest(self) -> int:
+        return max(self._tried, key=lambda place: float(self._wealth[place, self._place]))
 
     @property
     def _most_run(self) -> int:
-        return max(self.arms, key=lambda place: self.arms[place].evidence.runs)
+        return max(self._tried, key=lambda place: self.arms[place].evidence.runs)
 
     def verdict(self) -> Verdict:
         """The verdict on the runs settled so far."""
+        tried = self._tried
         status, reason = self._status()
         shown = None
-        if self.arms:
-            shown = self._witness(self._best if status is Status.REFUTED else self._most_run)
+        if tried:
+            shown = self._witness(self._richest if status is Status.REFUTED else self._most_run)
         return Verdict(
             name=self.name,
             mechanism=self.mechanism.name,
@@ -253,10 +258,10 @@ class _Audit:
             source=self.claim.source,
             trust=Trust.EMPIRICAL,
             domain=self.domain.description,
-            epsilon_lower=self.bound.value if self.arms else None,
+            epsilon_lower=self.bound.value if tried else None,
             epsilon_detectable=self._detectable() if status is Status.CONSISTENT else None,
             runs=self.runs,
-            pairs_tried=len(self.arms),
+            pairs_tried=len(tried),
             pairs_total=self.pairs_total - self.outside,
             confidence=self.confidence,
             witness=shown if status is Status.REFUTED else None,
@@ -269,17 +274,18 @@ class _Audit:
         )
 
     def _status(self) -> tuple[Status, str | None]:
-        if self.arms and self.bound.refutes(self.epsilon):
+        tried = self._tried
+        if tried and self.bound.refutes(self.epsilon):
             return Status.REFUTED, None
         if self.error is not None:
             return Status.INCONCLUSIVE, None
-        if not self.arms:
+        if not tried:
             outside = "no pair of the domain keeps the claim's promise" if self.outside else "nothing was run"
             return Status.INCONCLUSIVE, self.stopped or outside
         runs = self.arms[self._most_run].evidence.runs
         # The event that shows a violation soonest has mass 1: if even that cannot be seen, nothing can.
         if math.isinf(self._detectable_from(1.0, runs)):
-            few = f"{self.runs:,} runs on {len(self.arms)} pairs are too few to show any violation"
+            few = f"{self.runs:,} runs on {len(tried)} pairs are too few to show any violation"
             return Status.INCONCLUSIVE, f"{self.stopped}: {few}" if self.stopped else few
         return Status.CONSISTENT, self.stopped
 
@@ -290,7 +296,7 @@ class _Audit:
         return self._detectable_from((event.first + event.second) / event.runs, arm.evidence.runs)
 
     def _detectable_from(self, mass: float, runs: int) -> float:
-        costliest = float(self._log_weights[list(self.arms)].min())
+        costliest = float(self._log_weights[self._tried].min())
         return detectable_epsilon(
             mass, runs, epsilon=self.epsilon, delta=self.delta, log_level=self.bound.log_level - costliest
         )
@@ -313,7 +319,7 @@ class _Audit:
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
-        if self.arms:
+        if self._tried:
             most = self.arms[self._most_run].evidence.runs
             notes.append(
                 f"the pair that was run most was run {most:,} times on each of its datasets; "

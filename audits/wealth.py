@@ -2,14 +2,13 @@
 
 Each expert turns the past counts x, y of the categories into a presumed share ``r = p / (p + q)`` of every category
 and bets the numeraire (`audits.numeraire`) of the laws ``p = m r``, ``q = m (1 - r)`` with m the categories'
-frequencies. An expert is
-an estimate and a strength s of shrinkage: where the raw share ``r = x / (x + y)`` lies outside the interval
-``[1/(1+c), c/(1+c)]`` that pure epsilon-DP allows, its excess is multiplied by ``n / (n + s)``, n the outcomes it
-rests on. The best s is about the n at which the excess shows; a geometric grid of strengths covers all. Estimates:
+frequencies. An expert is an estimate and a strength s of shrinkage: where the raw share ``r = x / (x + y)`` lies
+outside the interval ``[1/(1+c), c/(1+c)]`` that pure epsilon-DP allows, its excess is multiplied by ``n / (n + s)``, n
+the outcomes it rests on. The best s is about the n at which the excess shows; a geometric grid covers all. Estimates:
 
 - each category for itself (`cell_shares`);
-- one event and its opposite: the categories whose likelihood ratio is above (below) a threshold, pooled
-(`event_shares`);
+- the best event and the best opposite event: categories whose likelihood ratio is above, or below, a threshold, pooled
+  (`event_shares`);
 - for categories in order, the best monotone fit (`monotone_shares`).
 
 Experts are mixed, never compared after the fact: a view's wealth is the sum of its experts', each started with a
@@ -24,16 +23,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-from audits.numeraire import numeraire
+from audits.numeraire import LARGEST_EPSILON, numeraire
 from audits.outcomes import View
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 STRENGTHS = np.array([1.0, 5.0, 30.0, 200.0, 2000.0])
-_UNSEEN_MASS = 0.25
-"""Added to a category's count in its presumed frequency."""
+_SEEN_MASS = 0.25
+_UNSEEN_MASS = 0.01
+"""Weights of a category beyond its count, in its presumed frequency: one that occurred, and one that did not."""
 _TINY = 1e-300
+_LARGEST_SHARE = 1.0 - 1e-15
 _SIGNIFICANT = 2.0
+_UNLIKE = 0.5
+"""Past gain, in nats, by which two ratios must beat one common ratio to be used."""
 
 
 def _shrink(x: Array, y: Array, upper: Array, strength: Array) -> Array:
@@ -64,40 +67,51 @@ def monotone_shares(view: View, upper: Array) -> Array:
 
 
 def event_shares(view: View, upper: Array) -> Array:
-    """As `cell_shares`, pooled in two events (likelier on M(D), likelier on M(D')) and the rest.
+    """As `cell_shares`, from one event likelier on M(D), one likelier on M(D'), and the rest, each pooled.
 
     For each strength and epsilon the events are the ones above and below a threshold (`View.cuts`) that would have
-    grown most on the past, if any would.
+    grown most on the past, if any would. Unless the past speaks clearly against it, their ratios are taken to be the
+    same, one the inverse of the other, as in randomized response, Laplace or geometric noise: one number to learn,
+    not two.
     """
     cuts = view.cuts()
     total_x, total_y = view.x.sum(), view.y.sum()
+    low_x, low_y = total_x - cuts.x, total_y - cuts.y
     bound, strength = upper[:, None], STRENGTHS[:, None, None]
-    above, top_share = _gain(cuts.x, cuts.y, bound, strength)
-    below, low_share = _gain(total_x - cuts.x, total_y - cuts.y, bound, strength)
-    best_top, best_low = np.argmax(above, axis=-1), np.argmax(below, axis=-1)
+    above, below = _gain(cuts.x, cuts.y, bound, strength), _gain(low_x, low_y, bound, strength)
+    top, low = np.argmax(above, axis=-1), np.argmax(below, axis=-1)
     pick = (*np.ogrid[: len(STRENGTHS), : len(upper)],)
     # Where the two events overlap, the one that grew more keeps its extent.
-    first = above[(*pick, best_top)] >= below[(*pick, best_low)]
+    first = above[(*pick, top)] >= below[(*pick, low)]
     places = np.arange(len(cuts.threshold))
-    below = np.where(first[..., None] & (places > best_top[..., None]), 0.0, below)
-    above = np.where(~first[..., None] & (places < best_low[..., None]), 0.0, above)
-    best_top, best_low = np.argmax(above, axis=-1), np.argmax(below, axis=-1)
-    in_top = cuts.rank >= cuts.threshold[best_top][..., None]
-    in_low = cuts.rank < cuts.threshold[best_low][..., None]
-    in_top &= (above[(*pick, best_top)] > 0.0)[..., None]
-    in_low &= (below[(*pick, best_low)] > 0.0)[..., None]
+    below = np.where(first[..., None] & (places > top[..., None]), 0.0, below)
+    above = np.where(~first[..., None] & (places < low[..., None]), 0.0, above)
+    top, low = np.argmax(above, axis=-1), np.argmax(below, axis=-1)
+    has_top, has_low = above[(*pick, top)] > 0.0, below[(*pick, low)] > 0.0
+    counts = np.stack([cuts.x[top], cuts.y[top]]) * has_top, np.stack([low_x[low], low_y[low]]) * has_low
+    hits, misses = counts[0].max(axis=0) + counts[1].max(axis=0), counts[0].min(axis=0) + counts[1].min(axis=0)
+    one, both = STRENGTHS[:, None], _gain(hits, misses, upper, STRENGTHS[:, None])
+    shares = [
+        np.where(
+            above[(*pick, top)] + below[(*pick, low)] - both > _UNLIKE,
+            _shrink(x, y, upper, one),
+            np.where(x > y, _shrink(hits, misses, upper, one), _shrink(misses, hits, upper, one)),
+        )
+        for x, y in counts
+    ]
+    in_top = (cuts.rank >= cuts.threshold[top][..., None]) & has_top[..., None]
+    in_low = (cuts.rank < cuts.threshold[low][..., None]) & has_low[..., None]
     middle = ~(in_top | in_low)
     middle_x, middle_y = np.sum(view.x * middle, axis=-1), np.sum(view.y * middle, axis=-1)
     rest = np.clip((middle_x + 0.5) / (middle_x + middle_y + 1.0), 1.0 - upper, upper)
-    shares = np.where(in_top, top_share[(*pick, best_top)][..., None], rest[..., None])
-    return np.asarray(np.where(in_low, low_share[(*pick, best_low)][..., None], shares))
+    return np.asarray(np.where(in_top, shares[0][..., None], np.where(in_low, shares[1][..., None], rest[..., None])))
 
 
-def _gain(x: Array, y: Array, upper: Array, strength: Array) -> tuple[Array, Array]:
-    """What a bet on each event would have gained on its past counts, and the share it would have used."""
+def _gain(x: Array, y: Array, upper: Array, strength: Array) -> Array:
+    """What a bet on each event would have gained on its past counts."""
     share = _shrink(x, y, upper, strength)
     bound = np.clip(share, 1.0 - upper, upper)
-    return x * np.log(share / bound) + y * np.log((1.0 - share) / (1.0 - bound)), share
+    return np.asarray(x * np.log(share / bound) + y * np.log((1.0 - share) / (1.0 - bound)))
 
 
 class Wealth:
@@ -110,7 +124,7 @@ class Wealth:
     def __init__(self, view: View, epsilons: Array, delta: float, start: Array) -> None:
         self.view = view
         self._epsilons, self._delta = epsilons, delta
-        self._upper = 1.0 / (1.0 + np.exp(-epsilons))
+        self._upper = np.minimum(1.0 / (1.0 + np.exp(-epsilons)), _LARGEST_SHARE)
         self._estimates = (event_shares, monotone_shares) if view.ordered else (cell_shares, event_shares)
         experts = len(self._estimates) * len(STRENGTHS)
         self._log = np.tile(start - np.log(experts), (experts, 1))
@@ -132,17 +146,17 @@ class Wealth:
             return
         upper = self._upper[active]
         shares = np.concatenate([estimate(self.view, upper) for estimate in self._estimates])
-        mass = self.view.x + self.view.y + _UNSEEN_MASS
+        seen = self.view.x + self.view.y
+        mass = np.where(seen > 0.0, seen + _SEEN_MASS, _UNSEEN_MASS)
         p, q = mass * shares, mass * (1.0 - shares)
         p /= p.sum(axis=-1, keepdims=True)
         q /= q.sum(axis=-1, keepdims=True)
         bet = numeraire(p, q, epsilon=self._epsilons[active], delta=self._delta)
-        seen = np.maximum(bet.a, _TINY), np.maximum(bet.b, _TINY)
-        self._log[:, active] += np.log(seen[0]) @ x + np.log(seen[1]) @ y
+        self._log[:, active] += np.log(np.maximum(bet.a, _TINY)) @ x + np.log(np.maximum(bet.b, _TINY)) @ y
 
 
-def best_event(view: View, c: float, delta: float) -> tuple[npt.NDArray[np.bool_], bool]:
-    """The event that violates, or comes nearest to violating, ``a <= c b + delta``, among the candidates (`View.cuts`).
+def best_event(view: View, epsilon: float, delta: float) -> tuple[npt.NDArray[np.bool_], bool]:
+    """The event that violates, or comes nearest to violating, ``a <= e^epsilon b + delta``, among those of `View.cuts`.
 
     Returns its categories, and whether it is likelier on M(D) than on M(D'). If some event exceeds the claim by two
     standard errors of its past counts, the one that does so most; else the one whose ratio ``(a - delta)/b`` is most
@@ -153,7 +167,7 @@ def best_event(view: View, c: float, delta: float) -> tuple[npt.NDArray[np.bool_
     above, below = (cuts.x, cuts.y), (total_x - cuts.x, total_y - cuts.y)
     first = np.stack([above[0], above[1], below[0], below[1]])
     second = np.stack([above[1], above[0], below[1], below[0]])
-    slack = delta * total_x
+    c, slack = float(np.exp(min(epsilon, LARGEST_EPSILON))), delta * total_x
     merit = (first - c * second - slack) / np.sqrt(first + c * c * second + 1.0)
     if merit.max() < _SIGNIFICANT:
         counts = np.stack([first, second, total_x - first, total_y - second]) + 0.5
