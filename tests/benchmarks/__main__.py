@@ -37,11 +37,10 @@ def main(names: list[str]) -> int:
                 flush=True,
             )
         parts.append(as_markdown(section, rows))
-    if not names:
-        temporary = TABLE.with_suffix(".tmp")
-        temporary.write_text("\n".join(parts), encoding="utf-8")
-        temporary.replace(TABLE)
-        print(f"\nwritten to {TABLE}")
+    temporary = TABLE.with_suffix(".tmp")
+    temporary.write_text("\n".join(parts), encoding="utf-8")
+    temporary.replace(TABLE)
+    print(f"\nwritten to {TABLE}")
     return 0
 
 
@@ -49,7 +48,8 @@ def _header() -> str:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "dp-accounting"))
     return (
         "# Benchmarks\n\n"
-        "Written by `make bench`; do not edit. Ratios are between things measured in one run.\n"
+        "Written by `make bench`, or by `python -m tests.benchmarks NAME ...` for some sections; do not edit.\n"
+        "Ratios are between things measured in one run.\n"
         f"Python {platform.python_version()}, {versions}, {os.cpu_count()} cores.\n"
     )
 
