@@ -1,7 +1,8 @@
-"""The numeraire bet against independent derivations: a general convex solver, a linear program, exact vertices, closed forms.
+"""The numeraire bet against independent derivations: a general convex solver, a linear program, exact vertices, closed
+forms.
 
-Fairness is the property everything else rests on, so it is checked three ways, and with factors from arbitrary dual numbers,
-since it must not depend on the solver.
+Fairness is the property everything else rests on, so it is checked three ways, and with factors from arbitrary dual
+numbers, since it must not depend on the solver.
 """
 
 from __future__ import annotations
@@ -136,16 +137,15 @@ def test_a_greedier_bet_is_unfair() -> None:
     epsilon=st.one_of(st.just(0.0), st.floats(1e-3, 5.0)),
     delta=st.one_of(st.just(0.0), st.floats(1e-6, 1.0)),
 )
-def test_worst_null_mean_is_the_linear_programs_value(
-    seed: int, categories: int, epsilon: float, delta: float
-) -> None:
+def test_worst_null_mean_is_the_linear_programs_value(seed: int, categories: int, epsilon: float, delta: float) -> None:
     a, b = np.random.default_rng(seed).exponential(size=(2, categories))
     expected = largest_mean(a, b, epsilon, delta)
     assert worst_null_mean(a, b, epsilon=epsilon, delta=delta) == pytest.approx(expected, abs=1e-6)
 
 
 def null_vertices(c: Fraction, delta: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Vertices of the null for two categories, as the probabilities (a, b) of the first: exact crossings of its edges."""
+    """Vertices of the null for two categories, as the probabilities (a, b) of the first: exact crossings of its
+    edges."""
     lines = [
         (Fraction(1), -c, delta),
         (-c, Fraction(1), delta),
@@ -198,7 +198,8 @@ def test_the_product_has_mean_at_most_one_over_random_members_of_the_null() -> N
 
 @pytest.mark.parametrize(("true", "limit"), [(1.1, 1573.0), (1.2, 407.0), (1.5, 72.6), (2.0, 22.3), (4.0, 6.2)])
 def test_randomized_response(true: float, limit: float) -> None:
-    """Here the projection is randomized response at the claimed epsilon, by symmetry; the limits are THEORY-audits.md's."""
+    """Here the projection is randomized response at the claimed epsilon, by symmetry; the limits are
+    THEORY-audits.md's."""
     a, a0 = 1.0 / (1.0 + math.exp(-true)), 1.0 / (1.0 + math.exp(-1.0))
     expected = 2.0 * (a * math.log(a / a0) + (1.0 - a) * math.log((1.0 - a) / (1.0 - a0)))
     bet = numeraire([a, 1.0 - a], [1.0 - a, a], epsilon=1.0)
@@ -208,7 +209,8 @@ def test_randomized_response(true: float, limit: float) -> None:
 
 
 def test_threshold_release() -> None:
-    """1 + discrete Laplace(1), released if at least 5, against nothing: a delta-claim with q = 0 on the event (limit 1253)."""
+    """1 + discrete Laplace(1), released if at least 5, against nothing: a delta-claim with q = 0 on the event (limit
+    1253)."""
     decay = math.exp(-1.0)
     tail = decay**4 / (1.0 + decay)
     bet = numeraire([1.0 - tail, tail], [1.0, 0.0], epsilon=1.0, delta=0.0049263)
