@@ -106,11 +106,11 @@ class Batch:
             ones = int(np.count_nonzero(values))
             return Counter({key: seen for key, seen in ((False, len(values) - ones), (True, ones)) if seen})
         if values.dtype.kind in "iu" and len(values):
-            low, high = int(values.min()), int(values.max())
+            whole = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+            low, high = int(whole.min()), int(whole.max())
             if high - low < _DENSE_RANGE:
-                dense = np.bincount((values - values.dtype.type(low)).astype(np.int64))
-                found = np.flatnonzero(dense)
-                return Counter(dict(zip((found + low).tolist(), dense[found].tolist(), strict=True)))
+                dense = np.bincount((whole - whole.min()).astype(np.int64))
+                return Counter({low + int(place): int(dense[place]) for place in np.flatnonzero(dense)})
         keys, counts = np.unique(values, return_counts=True)
         return Counter(dict(zip(map(_one_nan, keys.tolist()), counts.tolist(), strict=True)))
 

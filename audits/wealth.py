@@ -44,7 +44,7 @@ def _shrink(x: Array, y: Array, upper: Array, strength: Array) -> Array:
     n = x + y
     raw = np.divide(x, n, out=np.full_like(n, 0.5), where=n > 0.0)
     bound = np.clip(raw, 1.0 - upper, upper)
-    return np.asarray(bound + (raw - bound) * (n / (n + strength)))
+    return np.asarray(np.clip(bound + (raw - bound) * (n / (n + strength)), 1.0 - _LARGEST_SHARE, _LARGEST_SHARE))
 
 
 def cell_shares(view: View, upper: Array) -> Array:
