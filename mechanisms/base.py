@@ -76,7 +76,8 @@ def check_law(name: str, law: object) -> Law:
         common = math.lcm(*{probability.denominator for probability in law.values()})
         total = Fraction(sum(p.numerator * (common // p.denominator) for p in law.values()), common)
         if total != 1:
-            raise ValueError(f"{name} must sum to exactly 1, got 1 + {float(total - 1):.3g}")
+            got = str(total) if Fraction(total).denominator < 10**9 else f"1 + {float(total - 1):.3g}"
+            raise ValueError(f"{name} must sum to exactly 1, got {got}")
     else:
         approximate = math.fsum(float(probability) for probability in law.values())
         if not abs(approximate - 1.0) <= _FLOAT_SUM_TOLERANCE:
