@@ -77,8 +77,8 @@ def test_a_failed_import_is_tried_again(tmp_path: Path) -> None:
     path = write(tmp_path, "noisy.py", "1 / 0")
     with pytest.raises(LoadError):
         load("noisy.py:f", folder=tmp_path)
-    path.write_text("f = 1", encoding="utf-8")
-    assert load("noisy.py:f", folder=tmp_path) == 1
+    path.write_text("f = 12", encoding="utf-8")
+    assert load("noisy.py:f", folder=tmp_path) == 12
 
 
 def test_an_exception_without_a_place_of_the_users_keeps_its_name() -> None:
