@@ -95,7 +95,8 @@ def test_false_alarms_stay_within_the_level() -> None:
 
 
 def test_the_criterion_catches_a_test_that_peeks() -> None:
-    """Control: fixed-size 5 % tests, one for each direction, looked at after every batch, must exceed the same bound."""
+    """Control: fixed-size 5 % tests, one for each direction, looked at after every batch, must exceed the same
+    bound."""
     runs, alarms = 84, 0
     for child in np.random.default_rng(21).spawn(runs):
         draw = draw_from(randomized_response(1.0), child)
