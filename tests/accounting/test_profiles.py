@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -129,6 +130,29 @@ def test_discrete_mechanisms_against_summation(event: DpEvent, relation: Relatio
         # The oracle cuts its tails near 1e-50.
         if exact > mp.mpf(10) ** -40:
             assert_tight_upper(profile.delta(epsilon), exact, 1e-10)
+
+
+@pytest.mark.parametrize(
+    "noises",
+    [
+        (1e-9, 0.3),
+        pytest.param(
+            (1 - 1e-3, 1 - 1e-6, 1 - 1e-9),
+            marks=pytest.mark.xfail(reason="the loss is the log of a rounded ratio near 1", strict=True),
+        ),
+    ],
+    ids=["little noise", "almost only noise"],
+)
+def test_randomized_response_with_little_and_with_almost_only_noise(noises: tuple[float, ...]) -> None:
+    """With almost only noise the laws nearly agree, and their loss is about buckets (1 - noise)."""
+    for noise, buckets in itertools.product(noises, (2, 3, 4, 10)):
+        profile = PrivacyProfile.from_event(RandomizedResponseDpEvent(noise, buckets), relation=REPLACE)
+        pair = truth.randomized_response_pair(noise, buckets)
+        largest = mp.log(pair[0][0] / pair[0][1])
+        assert_tight_upper(profile.epsilon(0), largest, 1e-9)
+        for share in (0, 0.3, 0.9):
+            epsilon = float(share * largest)
+            assert_tight_upper(profile.delta(epsilon), both_ways(pair, epsilon), 1e-8)
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 5])
