@@ -80,7 +80,7 @@ def audit_sequential(
         TypeError, ValueError: a wrong argument, named with its rule and value.
         accounting.RelationMismatchError: claim and domain are under different relations.
     """
-    audit = _Audit(mechanism, claim, domain, confidence, max_runs, rng, check_text("name", name or mechanism.name))
+    audit = _Audit(mechanism, claim, domain, confidence, max_runs, rng, name)
     try:
         audit.run(progress, should_stop)
     except KeyboardInterrupt:
@@ -109,7 +109,7 @@ class _Audit:
     confidence: float
     max_runs: int
     rng: np.random.Generator
-    name: str
+    given_name: str | None
     stopped: str | None = None
     interrupted: bool = False
     error: str | None = None
@@ -129,11 +129,14 @@ class _Audit:
                 f"domain must be under the claim's relation {relation_name(self.claim.relation)}, "
                 f"got {relation_name(self.domain.relation)}"
             )
+        self.name = check_text("name", self.mechanism.name if self.given_name is None else self.given_name)
         check_real("confidence", self.confidence, lo=0.0, hi=1.0, lo_open=True, hi_open=True)
         check_int("max_runs", self.max_runs, lo=2)
         if not isinstance(self.rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {self.rng!r}")
         self._started = time.monotonic()
+        ignore_order = self.mechanism.ignores_order
+        self.pairs_total = self.domain.count(ignore_order)
         try:
             self.epsilon, self.delta = point_of(self.claim)
         except UnsupportedEventError as error:
@@ -143,9 +146,7 @@ class _Audit:
         self._grid = epsilon_grid(self.epsilon)
         self._place = int(np.searchsorted(self._grid, self.epsilon))
         self.bound = LowerBound(self._grid, 1.0 - self.confidence)
-        ignore_order = self.mechanism.ignores_order
         choosing, selecting = self.rng.spawn(2)
-        self.pairs_total = self.domain.count(ignore_order)
         self._pairs = candidate_pairs(self.domain, ignore_order=ignore_order, rng=selecting)
         self._log_weights = harmonic_log_weights(len(self._pairs))
         # Log of weight times wealth of every pair, run or not, against every epsilon of the grid.
@@ -285,7 +286,8 @@ class _Audit:
         runs = self.arms[self._most_run].evidence.runs
         # The event that shows a violation soonest has mass 1: if even that cannot be seen, nothing can.
         if math.isinf(self._detectable_from(1.0, runs)):
-            few = f"{self.runs:,} runs on {len(tried)} pairs are too few to show any violation"
+            pairs = f"{len(tried)} pair{'s' * (len(tried) > 1)}"
+            few = f"{self.runs:,} runs on {pairs} are too few to show any violation"
             return Status.INCONCLUSIVE, f"{self.stopped}: {few}" if self.stopped else few
         return Status.CONSISTENT, self.stopped
 
