@@ -1,8 +1,8 @@
 """Runs that a violation takes to be refuted, against the information limit log(1/alpha)/growth and known figures.
 
-Each figure is a median over seeds (relative standard error about 0.7/sqrt(seeds)), so it is compared with room for that;
-being seeded, a test here passes always or never. `automatic` is what an earlier prototype took, `limit` what no test of
-the level can beat on average; a test that took less than half the limit would be no test at all.
+Each figure is a median over seeds (relative standard error about 0.7/sqrt(seeds)), so it is compared with room for
+that; being seeded, a test here passes always or never. `automatic` is what an earlier prototype took, `limit` what no
+test of the level can beat on average; a test that took less than half the limit would be no test at all.
 """
 
 from __future__ import annotations
