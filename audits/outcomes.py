@@ -101,18 +101,41 @@ class Batch:
         if not isinstance(values, np.ndarray):
             return Counter(values)
         if values.ndim == 2:
-            return Counter(map(_one_nan_each, map(tuple, values.tolist())))
+            _, places, counts = np.unique(_row_keys(values), return_index=True, return_counts=True)
+            tally: Counter[Hashable] = Counter()
+            for row, seen in zip(map(tuple, values[places].tolist()), counts.tolist(), strict=True):
+                tally[_one_nan_each(row)] += seen
+            return tally
         if values.dtype.kind == "b":
             ones = int(np.count_nonzero(values))
             return Counter({key: seen for key, seen in ((False, len(values) - ones), (True, ones)) if seen})
         if values.dtype.kind in "iu" and len(values):
-            whole = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
-            low, high = int(whole.min()), int(whole.max())
-            if high - low < _DENSE_RANGE:
-                dense = np.bincount((whole - whole.min()).astype(np.int64))
+            low, span, offsets = _offsets(values)
+            if span < _DENSE_RANGE:
+                dense = np.bincount(offsets)
                 return Counter({low + int(place): int(dense[place]) for place in np.flatnonzero(dense)})
         keys, counts = np.unique(values, return_counts=True)
         return Counter(dict(zip(map(_one_nan, keys.tolist()), counts.tolist(), strict=True)))
+
+
+def _offsets(values: npt.NDArray[Any]) -> tuple[int, int, npt.NDArray[np.int64]]:
+    """Smallest value, largest minus smallest, and values minus smallest (which wrap around if they exceed 64 bits)."""
+    whole = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+    low, high = int(whole.min()), int(whole.max())
+    return low, high - low, (whole - whole.min()).astype(np.int64)
+
+
+def _row_keys(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """One comparable key for each row: the same for rows of the same bits, different for rows of different numbers."""
+    if rows.dtype.kind in "biu" and rows.size:
+        columns = [_offsets(column) for column in rows.T]
+        if math.prod(span + 1 for _, span, _ in columns) < 1 << 62:
+            keys = np.zeros(len(rows), dtype=np.int64)
+            for _, span, offsets in columns:
+                keys = keys * (span + 1) + offsets
+            return keys
+    packed = np.ascontiguousarray(rows)
+    return packed.view(np.dtype((np.void, packed.dtype.itemsize * packed.shape[1]))).ravel()
 
 
 def _as_float(value: object) -> float:

@@ -82,6 +82,11 @@ def test_arrays_are_counted_like_lists(values: list[float], later: list[float]) 
         np.array([True, False, True]),
         np.array(["a", "bb", "a"]),
         np.array([[1, 2], [1, 2], [3, 4]]),
+        np.array([[-(2**62), 2**62], [-(2**62), 2**62], [0, 0]]),
+        np.array([[True, False], [True, True], [True, False]]),
+        np.array([[0.5, -0.0], [0.5, 0.0], [1.5, 0.0]]),
+        np.array([[2**63 + 5, 1], [2**63 + 7, 1], [2**63 + 5, 1]], dtype=np.uint64),
+        np.zeros((0, 3)),
     ],
 )
 def test_tallies_of_arrays(values: np.ndarray[Any, Any]) -> None:
