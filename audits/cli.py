@@ -8,20 +8,15 @@ error.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from accounting import check_epsilon, check_probability, relation_name
@@ -34,17 +29,16 @@ from audits.claims_file import (
     check_timeout,
     read_claims,
 )
-from audits.files import prepare, write_text
-from audits.junit import junit_xml
-from audits.loading import one_paragraph, split_target
+from audits.delivery import Files, Output, bad_input, deliver, errors, is_stdout, write_json
+from audits.files import write_text
+from audits.loading import split_target
 from audits.neighbours import from_config
-from audits.pages import verification_page
 from audits.progress import reporter_for
 from audits.report_command import planned, saved, show_plan
 from audits.reports import show_ledger
 from audits.runs import Settings, choose, own_entries, run
-from audits.tables import show_errors, show_mechanisms, show_run
-from audits.verification import EXIT_INTERRUPTED, VerificationRun
+from audits.tables import show_mechanisms
+from audits.verification import EXIT_INTERRUPTED
 from mechanisms import registered
 
 app = typer.Typer(
@@ -55,7 +49,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-EXIT_BAD_INPUT = 2
 EXIT_DEFECT = 70
 
 JsonFile = Annotated[
@@ -87,29 +80,6 @@ Budget = Annotated[
 ]
 
 
-class _Output(Console):
-    """Standard output, whose reader may go away (``| head``) without changing the exit code."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """Where a run is written to."""
-
-    json: Path | None = None
-    html: Path | None = None
-    junit: Path | None = None
-
-    def prepare(self) -> None:
-        """Refuse a place that cannot be written before the work, not after it."""
-        for path in (self.json, self.html, self.junit):
-            if path is not None and not _is_stdout(path):
-                prepare(path)
-
-
 def main() -> None:
     """The entry point of ``dpledger`` and ``python -m audits``."""
     signal.signal(signal.SIGINT, lambda *_: sys.exit(EXIT_INTERRUPTED))  # a run in progress handles it by itself
@@ -117,7 +87,7 @@ def main() -> None:
         app()
     except Exception:
         traceback.print_exc()
-        _errors().print(Text("dpledger: this is a defect of dpledger, not of your input; please report it."))
+        errors().print(Text("dpledger: this is a defect of dpledger, not of your input; please report it."))
         sys.exit(EXIT_DEFECT)
 
 
@@ -150,8 +120,8 @@ def verify(
     2 wrong input, or a claim could not be checked, 3 inconclusive (--strict),
     130 interrupted.
     """
-    files = _Files(json_file, html_file, junit_file)
-    with _bad_input():
+    files = Files(json_file, html_file, junit_file)
+    with bad_input():
         files.prepare()
         file = None if claims is None else read_claims(claims)
         settings = Settings.of(
@@ -166,7 +136,7 @@ def verify(
         ours = own_entries(thorough=thorough) if own or file is None else []
         entries = [*ours, *(file.claims if file is not None else ())]
         choose([entry.name for entry in entries], only)
-    _deliver(run(entries, settings, only=only, reporter=reporter_for(_errors())), files, strict=strict)
+    deliver(run(entries, settings, only=only, reporter=reporter_for(errors())), files, strict=strict)
 
 
 @app.command()
@@ -210,8 +180,8 @@ def audit(
 
     Exit codes are those of verify.
     """
-    files = _Files(json_file, html_file, junit_file)
-    with _bad_input():
+    files = Files(json_file, html_file, junit_file)
+    with bad_input():
         files.prepare()
         split_target(target)
         known = check_neighbouring("--relation", relation)
@@ -235,7 +205,7 @@ def audit(
             budget_seconds=budget_seconds,
             seed=seed,
         )
-    _deliver(run([spec], settings, reporter=reporter_for(_errors())), files, strict=strict)
+    deliver(run([spec], settings, reporter=reporter_for(errors())), files, strict=strict)
 
 
 @app.command()
@@ -286,8 +256,8 @@ def report(
         "variant": variant,
         "oracle": oracle,
     }
-    with _bad_input():
-        _Files(json_file, html_file, markdown_file).prepare()
+    with bad_input():
+        Files(json_file, html_file, markdown_file).prepare()
         if (ledger_file is None) == (plan is None):
             raise ValueError("give either a ledger file or --plan")
         if plan is None:
@@ -300,22 +270,22 @@ def report(
             else planned(plan or "", deltas or (), **options)
         )
         if json_file is not None:
-            _write_json(json_file, subject.document())
+            write_json(json_file, subject.document())
         if html_file is not None:
             write_text(html_file, subject.html())
         if markdown_file is not None:
             write_text(markdown_file, subject.markdown())
-    if json_file is None or not _is_stdout(json_file):
+    if json_file is None or not is_stdout(json_file):
         if subject.plan is not None:
-            show_plan(_Output(), subject.plan)
-        show_ledger(_Output(), subject.ledger, subject.deltas)
+            show_plan(Output(), subject.plan)
+        show_ledger(Output(), subject.ledger, subject.deltas)
 
 
 @app.command()
 def mechanisms(json_file: JsonFile = None) -> None:
     """List every registered mechanism with its claim, relation, promise and source."""
-    with _bad_input():
-        _Files(json_file).prepare()
+    with bad_input():
+        Files(json_file).prepare()
     listed = registered()
     if json_file is not None:
         rows = [
@@ -329,51 +299,9 @@ def mechanisms(json_file: JsonFile = None) -> None:
             }
             for entry in listed
         ]
-        _write_json(json_file, {"schema": 1, "mechanisms": rows})
-    if json_file is None or not _is_stdout(json_file):
-        show_mechanisms(_Output(), listed)
-
-
-@contextlib.contextmanager
-def _bad_input() -> Iterator[None]:
-    """Turns what a check of the user's input raises into one paragraph on standard error and exit code 2."""
-    try:
-        yield
-    except (TypeError, ValueError, OSError) as error:
-        _errors().print(Text(f"dpledger: {one_paragraph(error, 2000)}", style="bold red"), soft_wrap=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
-
-
-def _errors() -> Console:
-    return Console(stderr=True, highlight=False)
-
-
-def _deliver(found: VerificationRun, files: _Files, *, strict: bool) -> None:
-    """Write the files, print the tables, exit."""
-    command = shlex.join(["dpledger", *sys.argv[1:]])
-    if files.json is None or not _is_stdout(files.json):
-        show_run(_Output(highlight=False), found)
-    show_errors(_errors(), found)
-    with _bad_input():  # a full disk, a folder that went away: the results are on the screen
-        if files.json is not None:
-            _write_json(files.json, {**found.to_json(), "command": command})
-        if files.html is not None:
-            write_text(files.html, verification_page(found, command=command))
-        if files.junit is not None:
-            write_text(files.junit, junit_xml(found, strict=strict))
-    raise typer.Exit(found.exit_code(strict=strict))
-
-
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if _is_stdout(path):
-        typer.echo(text, nl=False)
-    else:
-        write_text(path, text)
-
-
-def _is_stdout(path: Path) -> bool:
-    return str(path) == "-"
+        write_json(json_file, {"schema": 1, "mechanisms": rows})
+    if json_file is None or not is_stdout(json_file):
+        show_mechanisms(Output(), listed)
 
 
 def _json(name: str, text: str) -> Any:
