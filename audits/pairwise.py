@@ -31,6 +31,7 @@ _SMALLEST_SCALE = 0.2
 _MANY_NUMBERS = 12
 _MANY_VECTORS = 8
 _EARLY_PAIRS = 1 << 12
+_PAIRS_TO_REPEAT = 256
 _SHARE_OF_ORDER = 0.5
 _SHARE_IF_ALL_DIFFER = 0.95
 
@@ -70,7 +71,6 @@ class PairEvidence:
         self._cells = CellView()
         self._parts = [Wealth(self._cells, epsilons, delta, np.zeros(len(epsilons)))]
         self._early: list[tuple[Batch, Batch]] | None = []
-        self._cells_retired = False
 
     def update(self, xs: Any, ys: Any, active: npt.NDArray[np.bool_] | None = None) -> None:
         """Settle the bets on equally many outcomes of each side; against the epsilons `active` only, the others stay
@@ -86,8 +86,10 @@ class PairEvidence:
         if len(first) == 0:
             return
         chosen = np.ones(len(self.epsilons), dtype=bool) if active is None else active
+        # Where no outcome ever repeats (continuous noise), the view of single outcomes is of no use.
+        idle = len(self._parts) > 1 and self.runs >= _PAIRS_TO_REPEAT and not self._cells.repeated
         for part in self._parts:
-            if part.view is self._cells and self._cells_retired:
+            if idle and part.view is self._cells:
                 continue
             counts = part.view.count(first), part.view.count(second)
             part.settle(*counts, chosen)
@@ -101,9 +103,7 @@ class PairEvidence:
     def _look_for_order(self, first: Batch, second: Batch) -> None:
         """Give part of the wealth to a view of numbers or vectors once there are many different ones.
 
-        Wealth may be moved between bets at any time. Where no outcome has ever repeated (continuous noise) the view
-        of single
-        outcomes has no use: it keeps a trifle, and stops.
+        Wealth may be moved between bets at any time. Where no outcome has repeated so far, almost all of it is moved.
         """
         assert self._early is not None
         all_differ = self.runs >= 2 and self._cells.distinct >= 2 * self.runs
@@ -122,7 +122,6 @@ class PairEvidence:
                 view.learn(xs, ys, (view.count(xs), view.count(ys)))
             share = _SHARE_IF_ALL_DIFFER if all_differ else _SHARE_OF_ORDER
             self._parts.append(Wealth(view, self.epsilons, self.delta, self._parts[0].give(share)))
-            self._cells_retired = all_differ
         if view is not None or self.runs >= _EARLY_PAIRS:
             self._early = None
 

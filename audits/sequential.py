@@ -44,6 +44,7 @@ _GROWTH_OF_ONE = 1 / 25
 _GROWTH_OF_MANY = 1 / 6
 _LARGEST_BATCH = 1 << 17
 _PORTION = 256
+_SECONDS_BETWEEN_REPORTS = 0.1
 
 
 def audit_sequential(
@@ -65,9 +66,9 @@ def audit_sequential(
         claim is refuted, or that `epsilon_lower` exceeds the truth). max_runs: of the mechanism, both datasets of a
         pair together. rng: each pair gets generators of its own by spawning, so equal seeds give equal verdicts for a
         replayable mechanism.
-    progress: called with (runs made, max_runs). should_stop: asked between batches, and every 256 runs of a mechanism
-        that is not vectorised; once it is true, the runs of the unfinished batch are dropped and the verdict is given
-        on the rest.
+    progress: called with (runs made, max_runs), at most about ten times a second, at the start and at the end.
+        should_stop: asked between batches, and every 256 runs of a mechanism that is not vectorised; once it is true,
+        the runs of the unfinished batch are dropped and the verdict is given on the rest.
 
     The verdict: REFUTED, with the pair and the event that separates it best; its probabilities are frequencies in
         these runs. CONSISTENT: not refuted; `epsilon_detectable` says what would have been (`audits.power`), for the
@@ -160,6 +161,7 @@ class _Audit:
         if self.error is not None:
             return
         growth = _GROWTH_OF_ONE if len(self._pairs) == 1 else _GROWTH_OF_MANY
+        told = time.monotonic()
         if progress is not None:
             progress(0, self.max_runs)
         while not self.bound.refutes(self.epsilon):
@@ -180,8 +182,11 @@ class _Audit:
                 break
             if not settled:
                 break
-            if progress is not None:
+            if progress is not None and time.monotonic() - told >= _SECONDS_BETWEEN_REPORTS:
                 progress(self.runs, self.max_runs)
+                told = time.monotonic()
+        if progress is not None:
+            progress(self.runs, self.max_runs)
 
     def _open(self, chosen: int) -> _Arm | None:
         """The arm of a pair, made when it is first chosen; None when the pair does not keep the promise."""
@@ -195,23 +200,21 @@ class _Audit:
     def _settle(self, chosen: int, arm: _Arm, size: int, should_stop: Callable[[], bool] | None) -> bool:
         """Run a pair and settle its bets; False when the mechanism failed (then `error` says why)."""
         sides = []
-        dataset: tuple[Any, ...] = ()
-        try:
-            for dataset, generator in zip(arm.pair, arm.generators, strict=True):
+        for dataset, generator in zip(arm.pair, arm.generators, strict=True):
+            try:
                 sides.append(_draw(self.mechanism, dataset, size, generator, should_stop))
+            except _StopAskedError:
+                raise
+            except UncountableError as error:
+                return self._fail(f"the mechanism returned {error}")
+            except (Exception, SystemExit) as error:
+                # A user's code may raise anything; the audit ends there, and the verdict says so.
+                where = f"on the dataset {readable(list(dataset))}"
+                return self._fail(f"the mechanism failed {where}: {describe_exception(error)}")
+        try:
             arm.evidence.update(sides[0], sides[1], self.bound.active)
-        except _StopAskedError:
-            raise
         except UncountableError as error:
-            self.error = f"claim {self.name!r} ({self.mechanism.name}): the mechanism returned {error}"
-            return False
-        except (Exception, SystemExit) as error:
-            # A user's code may raise anything; the audit ends there, and the verdict says so.
-            self.error = (
-                f"claim {self.name!r}: {self.mechanism.name} failed on the dataset {readable(list(dataset))}: "
-                f"{describe_exception(error)}"
-            )
-            return False
+            return self._fail(f"the mechanism returned {error}")
         self.runs += 2 * size
         event = arm.evidence.event(self.epsilon)
         assert event is not None
@@ -225,6 +228,10 @@ class _Audit:
         self._wealth[chosen] = arm.evidence.log_wealth + self._log_weights[chosen]
         self.bound.update(np.asarray(np.logaddexp.reduce(self._wealth, axis=0)))
         return True
+
+    def _fail(self, why: str) -> bool:
+        self.error = f"claim {self.name!r} ({self.mechanism.name}): {why}"
+        return False
 
     @property
     def _tried(self) -> list[int]:
