@@ -141,9 +141,8 @@ class ScoreView(OrdinalView):
     Each coordinate is cut at quantiles of the past (NaN apart), and a bin in which x outcomes of M(D) and y of M(D')
     fell gets ``log((x + 1)/(y + 1)) n/(n + 4)`` with n = x + y. Past outcomes are scored by ratios learned from the
     other folds of the past, so that the counts of the score's categories are as honest as those of outcomes yet to
-    come. (Leaving out
-    each outcome alone would not do: it shifts equal outcomes of the two sides apart, systematically.) Category 0 is for
-    other outcomes.
+    come. (Leaving out each outcome alone would not do: it shifts equal outcomes of the two sides apart, always the same
+    way.) Category 0 is for other outcomes.
     """
 
     def __init__(self, width: int) -> None:
